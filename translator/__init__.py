@@ -1,0 +1,3 @@
+"""Train, watch and use neural machine-translation models."""
+
+__version__ = "0.1.0"
