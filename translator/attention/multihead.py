@@ -1,0 +1,114 @@
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2) with any score function.
+
+    head_i = Σ_s softmax_s(score(q W_i^Q, k_s W_i^K)) · v_s W_i^V
+    MultiHead(q, k, v) = [head_1; …; head_H] W^O
+
+Letters: B batch, T queries, S keys, D model size, H heads, D/H head size.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from translator.attention.dropout import Dropout
+from translator.attention.positions import RotaryPositions
+from translator.attention.scores import make_score
+from translator.attention.softmax import masked_softmax
+
+
+class KeyValue(NamedTuple):
+    """Keys and values, projected, split into heads and the keys prepared for the score: what a cache holds."""
+
+    keys: Tensor  # (B, H, S, A)
+    values: Tensor  # (B, H, S, D/H)
+
+    def append(self, newer: "KeyValue") -> "KeyValue":
+        return KeyValue(torch.cat((self.keys, newer.keys), 2), torch.cat((self.values, newer.values), 2))
+
+    def select(self, rows: Tensor) -> "KeyValue":
+        return KeyValue(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+
+
+class MultiHeadAttention(nn.Module):
+    """Self-attention where keys and values come from the queries' own sequence, cross-attention where they do not."""
+
+    def __init__(
+        self,
+        model_size: int,
+        num_heads: int,
+        *,
+        score: str = "scaled_dot",
+        dropout: float = 0.0,
+        rotary: RotaryPositions | None = None,
+    ) -> None:
+        super().__init__()
+        if model_size % num_heads != 0:
+            raise ValueError(f"num_heads={num_heads} must divide model_size={model_size}")
+        self.num_heads = num_heads
+        self.head_size = model_size // num_heads
+        self.input_projection = nn.Linear(
+            model_size, 3 * model_size
+        )  # W^Q, W^K and W^V of all heads, one above the other
+        self.output_projection = nn.Linear(model_size, model_size)
+        self.score = make_score(score, self.head_size, self.head_size, self.head_size)
+        self.is_scaled_dot = score == "scaled_dot"
+        self.dropout = Dropout(dropout)
+        self.rotary = rotary
+
+    def project(self, x: Tensor, offset: int = 0) -> tuple[Tensor, KeyValue]:
+        """Queries, keys and values of self-attention from x (B, T, D), whose first position is `offset`."""
+        heads = self.input_projection(x).unflatten(-1, (3, self.num_heads, self.head_size))  # (B, T, 3, H, D/H)
+        queries, keys, values = heads.permute(2, 0, 3, 1, 4)  # each (B, H, T, D/H)
+        if self.rotary is not None:
+            queries, keys = self.rotary(queries, offset), self.rotary(keys, offset)
+        return queries, KeyValue(self.score.prepare(keys), values)
+
+    def project_queries(self, x: Tensor) -> Tensor:
+        """Queries (B, H, T, D/H) of cross-attention."""
+        size = x.shape[-1]
+        projected = F.linear(x, self.input_projection.weight[:size], self.input_projection.bias[:size])
+        return projected.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)
+
+    def project_memory(self, memory: Tensor) -> KeyValue:
+        """Keys and values of cross-attention, needed once for each source (B, S, D)."""
+        size = memory.shape[-1]
+        projected = F.linear(memory, self.input_projection.weight[size:], self.input_projection.bias[size:])
+        heads = projected.unflatten(-1, (2, self.num_heads, self.head_size))  # (B, S, 2, H, D/H)
+        keys, values = heads.permute(2, 0, 3, 1, 4)
+        return KeyValue(self.score.prepare(keys), values)
+
+    def forward(
+        self, queries: Tensor, key_value: KeyValue, mask: Tensor | None, *, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """The attended values (B, T, D) and, where asked for, the weights (B, H, T, S).
+
+        `mask` is boolean, broadcastable to (B, H, T, S), True = may be attended to.
+        """
+        if self.is_scaled_dot and not need_weights and queries.device.type != "cpu":
+            dropout = self.dropout.p if self.training else 0.0
+            attended = fused_attention(queries, key_value, mask, dropout)
+            weights = None
+        else:
+            weights = self.weights(queries, key_value.keys, mask)  # (B, H, T, S)
+            attended = self.dropout(weights) @ key_value.values  # (B, H, T, D/H)
+        merged = attended.transpose(1, 2).flatten(2)  # (B, T, D)
+        return self.output_projection(merged), weights if need_weights else None
+
+    def weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+        """The attention weights (B, H, T, S) before dropout."""
+        return masked_softmax(self.score(queries, keys), mask)
+
+
+def fused_attention(queries: Tensor, key_value: KeyValue, mask: Tensor | None, dropout: float) -> Tensor:
+    """Scaled dot-product attention by torch's fused kernels, which never hold the weights (B, H, T, S) in memory.
+
+    The mask becomes an additive one, which the kernels take faster than a boolean. Where a row has nothing to attend to the
+    kernels may give NaN, so such rows are set to zero as `masked_softmax` does.
+    """
+    if mask is None:
+        return F.scaled_dot_product_attention(queries, key_value.keys, key_value.values, dropout_p=dropout)
+    bias = torch.zeros_like(mask, dtype=queries.dtype).masked_fill_(~mask, torch.finfo(queries.dtype).min)
+    attended = F.scaled_dot_product_attention(queries, *key_value, attn_mask=bias, dropout_p=dropout)
+    return attended * mask.any(-1, keepdim=True)

@@ -1,0 +1,40 @@
+"""The three matrices at the edges of a translation model, shared as far as the vocabularies allow.
+
+Press and Wolf 2017 share the decoder's input and output ("target"); with a joint vocabulary the source can join them ("all").
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+TYING = ("none", "target", "all")
+
+
+class Embeddings(nn.Module):
+    """Source embedding, target embedding and output projection, each (V, E)."""
+
+    def __init__(self, source_vocab_size: int, target_vocab_size: int, size: int, tie: str, bias: bool = False) -> None:
+        super().__init__()
+        if tie not in TYING:
+            raise ValueError(f"tie_embeddings must be one of {', '.join(TYING)}, not {tie}")
+        if tie == "all" and source_vocab_size != target_vocab_size:
+            raise ValueError(
+                f"tie_embeddings=all needs one vocabulary for both languages, not {source_vocab_size} and "
+                f"{target_vocab_size} pieces; use target or none"
+            )
+        self.target = nn.Embedding(target_vocab_size, size)
+        self.source = self.target if tie == "all" else nn.Embedding(source_vocab_size, size)
+        self.output_weight = nn.Parameter(torch.empty(target_vocab_size, size)) if tie == "none" else self.target.weight
+        self.output_bias = nn.Parameter(torch.zeros(target_vocab_size)) if bias else None
+        # With this deviation the logits of a normalised state begin with a variance of one.
+        for weight in (self.source.weight, self.target.weight, self.output_weight):
+            nn.init.normal_(weight, std=size**-0.5)
+
+    def embed_source(self, ids: Tensor) -> Tensor:
+        return self.source(ids)  # (B, S, E)
+
+    def embed_target(self, ids: Tensor) -> Tensor:
+        return self.target(ids)  # (B, T, E)
+
+    def project(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.output_weight, self.output_bias)  # (…, V)

@@ -1,0 +1,183 @@
+"""The layers of a Transformer: residual branches around attention and a feed-forward network.
+
+Letters: B sentences, S source length, T target length, D model size, F feed-forward size, H heads, R rows (hypotheses).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from translator.attention.dropout import Dropout
+from translator.attention.multihead import KeyValue, MultiHeadAttention
+from translator.attention.positions import RotaryPositions
+
+NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+NORM_ORDERS = ("pre", "post")
+ACTIVATIONS = ("relu", "gelu", "swiglu")
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """What all layers of a model have in common."""
+
+    model_size: int
+    feedforward_size: int
+    num_heads: int
+    norm_order: str = "pre"
+    norm: str = "layer"
+    activation: str = "relu"
+    score: str = "scaled_dot"
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    rotary: RotaryPositions | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("norm_order", self.norm_order, NORM_ORDERS),
+            ("norm", self.norm, NORMS),
+            ("activation", self.activation, ACTIVATIONS),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value}")
+
+    def make_norm(self) -> nn.Module:
+        return NORMS[self.norm](self.model_size, eps=1e-5)
+
+    def make_attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
+        return MultiHeadAttention(
+            self.model_size, self.num_heads, score=self.score, dropout=self.attention_dropout, rotary=rotary
+        )
+
+
+class Residual(nn.Module):
+    """A branch around a sublayer f: x + dropout(f(norm(x))) with pre-norm, norm(x + dropout(f(x))) with post-norm.
+
+    Pre-norm leaves the sum itself untouched, which lets deep stacks train (Xiong et al. 2020, figure 1).
+    """
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__()
+        self.norm = options.make_norm()
+        self.dropout = Dropout(options.dropout)
+        self.pre_norm = options.norm_order == "pre"
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What the sublayer is given."""
+        return self.norm(x) if self.pre_norm else x
+
+    def leave(self, x: Tensor, branch: Tensor) -> Tensor:
+        """Joins the sublayer's result to what came in."""
+        x = self.dropout.add(x, branch)
+        return x if self.pre_norm else self.norm(x)
+
+
+class FeedForward(nn.Module):
+    """W_2 f(W_1 x) at every position: ReLU (Vaswani et al. 2017, equation 2), GELU, or SwiGLU (Shazeer 2020, equation 6)."""
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__()
+        self.activation = options.activation
+        num_inner = 2 if self.activation == "swiglu" else 1  # SwiGLU has a gate beside the values
+        self.inner = nn.Linear(options.model_size, num_inner * options.feedforward_size)
+        self.outer = nn.Linear(options.feedforward_size, options.model_size)
+        self.dropout = Dropout(options.activation_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = self.inner(x)  # (B, T, F), or (B, T, 2F)
+        if self.activation == "relu":
+            inner = F.relu(inner)
+        elif self.activation == "gelu":
+            inner = F.gelu(inner)
+        else:
+            gate, values = inner.chunk(2, -1)
+            inner = F.silu(gate) * values
+        return self.outer(self.dropout(inner))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward network (Vaswani et al. 2017, figure 1, left)."""
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__()
+        self.self_attention = options.make_attention(options.rotary)
+        self.self_residual = Residual(options)
+        self.feedforward = FeedForward(options)
+        self.feedforward_residual = Residual(options)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """x (B, S, D), mask broadcastable to (B, H, S, S)."""
+        queries, key_value = self.self_attention.project(self.self_residual.enter(x))
+        attended, _ = self.self_attention(queries, key_value, mask)
+        x = self.self_residual.leave(x, attended)
+        return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, attention to the source and feed-forward network (Vaswani et al. 2017, figure 1, right).
+
+    One code path serves the whole target at once and one step at a time, so the two cannot drift apart.
+    """
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__()
+        self.self_attention = options.make_attention(options.rotary)
+        self.self_residual = Residual(options)
+        self.cross_attention = options.make_attention()
+        self.cross_residual = Residual(options)
+        self.feedforward = FeedForward(options)
+        self.feedforward_residual = Residual(options)
+
+    def forward(
+        self,
+        x: Tensor,  # (R, T, D)
+        self_mask: Tensor | None,  # broadcastable to (R, H, T, t + T)
+        memory: KeyValue,  # (B, H, S, D/H)
+        memory_mask: Tensor,  # (B, 1, 1, S)
+        prefix: KeyValue | None = None,  # (R, H, t, D/H), of the t positions before x
+        *,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, KeyValue, Tensor | None]:
+        """The new x, the prefix with x appended, and the attention to the source (R, H, T, S) where asked for."""
+        offset = prefix.keys.shape[2] if prefix is not None else 0
+        queries, key_value = self.self_attention.project(self.self_residual.enter(x), offset)
+        if prefix is not None:
+            key_value = prefix.append(key_value)
+        attended, _ = self.self_attention(queries, key_value, self_mask)
+        x = self.self_residual.leave(x, attended)
+
+        attended, weights = self.attend_to_memory(self.cross_residual.enter(x), memory, memory_mask, need_weights)
+        x = self.cross_residual.leave(x, attended)
+        x = self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
+        return x, key_value, weights
+
+    def attend_to_memory(
+        self, x: Tensor, memory: KeyValue, memory_mask: Tensor, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The hypotheses of a sentence ask its one memory together, as if they were further positions."""
+        num_rows, length, _ = x.shape
+        num_sentences = memory.keys.shape[0]
+        queries = self.cross_attention.project_queries(x.reshape(num_sentences, -1, x.shape[-1]))  # (B, H, K·T, D/H)
+        attended, weights = self.cross_attention(queries, memory, memory_mask, need_weights=need_weights)
+        if weights is not None:
+            weights = weights.unflatten(2, (-1, length)).transpose(1, 2).flatten(0, 1)  # (R, H, T, S)
+        return attended.reshape(num_rows, length, -1), weights
+
+
+def initialize(layers: Iterable[nn.Module], num_layers: int, norm_order: str) -> None:
+    """Xavier's uniform distribution, with smaller weights where a branch joins the residual sum.
+
+    Pre-norm sums up all branches, so each is scaled by 1/√(number of branches) and the sum keeps its variance whatever the
+    depth (Radford et al. 2019, section 2.3). Post-norm normalises after every branch; there the scale 1/√(layer's number) keeps
+    gradients from vanishing in deep stacks (Zhang et al. 2019, equation 9).
+    """
+    for index, layer in enumerate(layers):
+        branches = [module for module in layer.modules() if isinstance(module, MultiHeadAttention | FeedForward)]
+        scale = (len(branches) * num_layers) ** -0.5 if norm_order == "pre" else (index + 1) ** -0.5
+        for branch in branches:
+            last = branch.outer if isinstance(branch, FeedForward) else branch.output_projection
+            for linear in (module for module in branch.children() if isinstance(module, nn.Linear)):
+                nn.init.xavier_uniform_(linear.weight, gain=scale if linear is last else 1.0)
+                nn.init.zeros_(linear.bias)
