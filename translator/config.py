@@ -6,8 +6,13 @@ of range are all refused here, by name, before any data is read.
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
+from difflib import get_close_matches
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError, ValidationError
 
 from translator.errors import UserError
 from translator.ids import NUM_SPECIAL
@@ -538,3 +543,93 @@ class Config:
         require(
             isinstance(self.resume, bool | str), "resume", self.resume, "give true, false or the directory of a run"
         )
+
+
+@dataclass
+class RunOptions:
+    """The options that belong to no group."""
+
+    seed: int = 1
+    run_dir: str | None = None
+    resume: Any = False
+
+
+def load(composed: DictConfig) -> Config:
+    """Checks a composed configuration against the schema and turns it into dataclasses."""
+    unknown = [str(key) for key in composed if key not in SCHEMAS and key not in RunOptions.__dataclass_fields__]
+    for key in unknown:
+        raise UserError(f"{key}: unknown option; {did_you_mean(key, [*SCHEMAS, *RunOptions.__dataclass_fields__])}")
+    groups = {name: _load_group(name, composed) for name in SCHEMAS}
+    top = OmegaConf.masked_copy(composed, [key for key in composed if key not in SCHEMAS])
+    options = _merge("", RunOptions, top)
+    return Config(**groups, seed=options.seed, run_dir=options.run_dir, resume=options.resume)
+
+
+def load_file(path: Path) -> Config:
+    """The configuration that a run has saved."""
+    return load(OmegaConf.create(OmegaConf.to_yaml(OmegaConf.load(path))))
+
+
+def save_file(config: Config, path: Path) -> None:
+    """Writes the whole configuration as YAML."""
+    path.write_text(to_yaml(config), encoding="utf-8")
+
+
+def to_yaml(config: Config) -> str:
+    groups = {name: OmegaConf.structured(getattr(config, name)) for name in SCHEMAS}
+    top = {name: getattr(config, name) for name in RunOptions.__dataclass_fields__}
+    return OmegaConf.to_yaml(OmegaConf.create({**groups, **top}))
+
+
+def _load_group(name: str, composed: DictConfig) -> Any:
+    node = composed.get(name)
+    if not isinstance(node, DictConfig):
+        raise UserError(f"{name}={node}: choose a configuration of the group, see --help")
+    kinds = SCHEMAS[name]
+    kind = node.get("kind") if "" not in kinds else ""
+    if kind not in kinds:
+        raise UserError(f"{name}.kind={kind}: unknown; {did_you_mean(str(kind), list(kinds))}")
+    return _merge(name, kinds[kind], node)
+
+
+def _merge(group: str, schema: type, node: DictConfig) -> Any:
+    """The node as an instance of the schema; unknown keys and wrong types are refused by their full name."""
+    try:
+        return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), node))
+    except ConfigKeyError as error:
+        key = ".".join(part for part in (group, str(error.full_key)) if part)
+        names = [f"{group}.{name}" if group else name for name in schema.__dataclass_fields__]
+        raise UserError(f"{key}: unknown option; {did_you_mean(key, names)}") from error
+    except ValidationError as error:
+        key = ".".join(part for part in (group, str(error.full_key)) if part)
+        value = OmegaConf.select(node, str(error.full_key), throw_on_missing=False)
+        raise UserError(f"{key}={value}: {_expected_type(schema, str(error.full_key), value, error)}") from error
+
+
+_TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def _expected_type(schema: type, key: str, value: object, error: ValidationError) -> str:
+    expected = getattr(error, "ref_type", None)
+    for name in key.split("."):
+        expected = get_type_hints(schema).get(name, expected)
+        schema = expected if isinstance(expected, type) else schema
+    if isinstance(expected, type) and issubclass(expected, Enum):
+        choices = [member.name for member in expected]
+        return f"must be one of {', '.join(choices)}; {did_you_mean(str(value), choices)}"
+    if expected in _TYPE_NAMES:
+        return f"must be {_TYPE_NAMES[expected]}"
+    return str(error).splitlines()[0]
+
+
+def did_you_mean(wrong: str, valid: list[str]) -> str:
+    """'did you mean …?' with the nearest valid name, or the list of all where none is near.
+
+    Names of the same group are compared without it: `model.foo` is not near to `model.norm`.
+    """
+    group, _, name = wrong.rpartition(".")
+    siblings = {known.rpartition(".")[2]: known for known in valid if known.rpartition(".")[0] == group}
+    near = [siblings[leaf] for leaf in get_close_matches(name, siblings, n=1)]
+    near = near or (get_close_matches(wrong, valid, n=1) if not siblings else [])
+    valid = list(siblings.values()) or valid
+    return f"did you mean {near[0]}?" if near else f"choose one of {', '.join(valid)}"

@@ -1,0 +1,53 @@
+# Everything runs in .venv, which is made on first use and made anew when pyproject.toml or constraints.txt change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install train test test-slow check format bench tensorboard wheel clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name it with make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+install: $(STAMP) ## create .venv and install everything, with the tested versions
+
+train: $(STAMP) ## train on the embedded demo corpus, report BLEU, tell how to translate; ARGS="model=lstm" adds options
+	$(BIN)/python -m translator.train experiment=demo_transformer $(ARGS)
+
+test: $(STAMP) ## run the quick tests
+	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+
+test-slow: $(STAMP) ## run the tests that take longer
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+check: $(STAMP) ## style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py
+
+format: $(STAMP) ## put the code into its standard form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## measure speed and memory; nothing else should run meanwhile
+	$(BIN)/python scripts/bench_data.py
+	$(BIN)/python scripts/bench_transformer.py
+	$(BIN)/python scripts/bench_lstm.py
+
+tensorboard: $(STAMP) ## look at all runs in the browser
+	$(BIN)/tensorboard --logdir runs
+
+wheel: $(STAMP) ## build dist/*.whl
+	$(BIN)/python -m build --wheel
+
+clean: ## remove what the tools made, but neither runs/ nor data/
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,106 @@
+"""Attention as kernel regression (Nadaraya 1964, Watson 1964): the smallest example that shows attention at work.
+
+Noisy examples of a function are the keys x and values y. Asked at a new x, attention pooling answers with the mean of
+the values, weighted by how near their keys are. Three kernels are compared: infinitely wide (the plain average), of
+width one (no parameter at all), and of the width that predicts each example best from the others (one trained
+parameter).
+
+    python scripts/kernel_regression.py --output runs/kernel_regression.png
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from translator.attention.pooling import attention_pooling
+from translator.attention.scores import GaussianScore
+from translator.plots.kernel_regression import Regression, draw_kernel_regression
+
+LARGEST_X = 5.0
+
+
+def true_function(x: Tensor) -> Tensor:
+    return 2 * torch.sin(x) + x**0.8
+
+
+def make_examples(num_examples: int, noise: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Ascending x (S, 1) and y (S, 1), the true function with normal noise."""
+    x = (torch.rand(num_examples, 1, generator=generator) * LARGEST_X).sort(dim=0).values
+    return x, true_function(x) + noise * torch.randn(num_examples, 1, generator=generator)
+
+
+def leave_one_out_loss(score: GaussianScore, x: Tensor, y: Tensor) -> Tensor:
+    """The mean squared error of each example predicted from all the others.
+
+    The mask keeps an example from attending to itself; otherwise the best kernel would be infinitely narrow.
+    """
+    others = ~torch.eye(len(x), dtype=torch.bool)  # (S, S)
+    predictions, _ = attention_pooling(score, x, x, y, others)
+    return (predictions - y).square().mean()
+
+
+def train_width(x: Tensor, y: Tensor) -> GaussianScore:
+    score = GaussianScore(1)
+    optimizer = torch.optim.LBFGS(score.parameters(), max_iter=100, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = leave_one_out_loss(score, x, y)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    return score
+
+
+def infinitely_wide() -> GaussianScore:
+    score = GaussianScore(1, learnable=False)
+    score.inverse_width.zero_()  # all scores are equal: average pooling
+    return score
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/kernel_regression.png"), help="the picture (%(default)s)"
+    )
+    parser.add_argument("--examples", type=int, default=80, help="number of examples (%(default)s)")
+    parser.add_argument("--noise", type=float, default=0.5, help="standard deviation of the noise (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the examples (%(default)s)")
+    arguments = parser.parse_args()
+    if arguments.examples < 2:
+        parser.error(f"--examples {arguments.examples}: at least 2 are needed, each being predicted from the others")
+
+    x, y = make_examples(arguments.examples, arguments.noise, torch.Generator().manual_seed(arguments.seed))
+    queries = torch.linspace(0, LARGEST_X, 200).unsqueeze(1)  # (T, 1)
+    scores = {
+        "average pooling": infinitely_wide(),
+        "non-parametric": GaussianScore(1, learnable=False),
+        "trained": train_width(x, y),
+    }
+    regressions = []
+    with torch.no_grad():
+        for name, score in scores.items():
+            predictions, weights = attention_pooling(score, queries, x, y)
+            width = 1 / score.inverse_width.abs().item() if score.inverse_width.item() else float("inf")
+            loss = leave_one_out_loss(score, x, y).item()
+            error = (predictions - true_function(queries)).square().mean().item()
+            print(f"{name:16} width {width:5.2f}   leave-one-out loss {loss:.3f}   error to the truth {error:.3f}")
+            title = f"{name}, width {width:.2f}".replace("width inf", "width ∞")
+            regressions.append(Regression(title, predictions.squeeze(1).numpy(), weights.numpy()))
+    figure = draw_kernel_regression(
+        example_x=x.squeeze(1).numpy(),
+        example_y=y.squeeze(1).numpy(),
+        query_x=queries.squeeze(1).numpy(),
+        truth=true_function(queries).squeeze(1).numpy(),
+        regressions=regressions,
+    )
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(arguments.output, dpi=120)
+    print(f"drawn to {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()

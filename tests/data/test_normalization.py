@@ -1,0 +1,72 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from translator.data.cleaning import normalize_text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text.", "plain text."),
+        ("", ""),
+        (" \t ", ""),
+        ("  two   spaces  ", "two spaces"),
+        ("Gru\u0308\u00dfe", "Grüße"),
+        ("A\u030a \u212b", "Å Å"),
+        ("tab\tcarriage\rfeed\x0cnull\x00escape\x1b[0m", "tab carriage feed null escape [0m"),
+        ("delete\x7fnext\x85line\x9fend", "delete next line end"),
+        ("line\u2028paragraph\u2029end", "line paragraph end"),
+        ("\ufeffmark in\ufeffside", "mark inside"),
+        ("Donau\u00addampf\u00adschiff", "Donaudampfschiff"),
+        ("u\u00ad\u0308ber", "über"),
+        ("«\u00a0oui\u202f!\u00a0»", "« oui ! »"),
+        ("日本\u3000語", "日本 語"),
+        ("bar ▁▂▃", "bar ▂▃"),
+        ("half \ud83d pair", "half \ufffd pair"),
+    ],
+)
+def test_normalize_text(text: str, expected: str) -> None:
+    assert normalize_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "👩‍👩‍👧‍👦 👍🏽 🏴󠁧󠁢󠁥󠁮󠁧󠁿 ❤️",  # joiners, skin colours, tags, variation selectors
+        "می‌خواهم",  # Persian needs the zero-width non-joiner
+        "क्‍ष",  # and Hindi the joiner
+        "\u200fעברית\u200e and \u202bعربي\u202c",
+        "ភាសា\u200bខ្មែរ",
+        "ﬁ ２ ™ ½",  # NFKC would change these
+        "q̣̇ ẛ̣",
+    ],
+)
+def test_text_that_stays_as_it_is(text: str) -> None:
+    assert normalize_text(text) == unicodedata.normalize("NFC", text)
+
+
+any_text = st.text(
+    st.one_of(
+        st.characters(),  # lone surrogates too
+        st.sampled_from("ae \u0308\u0301\u00ad\ufeff\u200d\u2028\u2581\x00\n\r\t\xa0\u3000\u1100\u1161\u0f71\u0f72"),
+    )
+)
+
+
+@given(any_text)
+def test_normalized_text_is_what_its_description_says(text: str) -> None:
+    result = normalize_text(text)
+    assert normalize_text(result) == result
+    assert unicodedata.is_normalized("NFC", result)
+    assert not {"Cc", "Zl", "Zp", "Cs"} & {unicodedata.category(character) for character in result}
+    assert not set(result) & set("\u00ad\ufeff\u2581")
+    assert result.split(" ") == (result.split() or [""])
+    result.encode()  # a lone surrogate could not be
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"], exclude_characters="\u00ad\ufeff▁")))
+def test_everything_visible_comes_through(text: str) -> None:
+    assert normalize_text(text) == unicodedata.normalize("NFC", text)

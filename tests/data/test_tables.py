@@ -1,0 +1,208 @@
+"""Tables: contents against the tokenizer, reuse, rebuilding, and builds that are cut short."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from translator.data import tables
+from translator.data.cleaning import CleanedCorpus, Cleaning
+from translator.data.corpus import Corpus
+from translator.data.files import FileFingerprint
+from translator.data.tables import TokenTable, build_table, join_tables
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+
+PAIRS = [(f"sentence number {i}" + " very" * (i % 9), f"Satz Nummer {i}" + " sehr" * (i % 7)) for i in range(300)]
+TOKENIZER = Tokenizer.train(PAIRS, vocab_size=320)
+
+
+class ListCorpus(Corpus):
+    """Pairs in memory; counts how often they are read."""
+
+    def __init__(self, pairs: list[tuple[str, str]], fingerprint: str = "a") -> None:
+        self.name = "train (a list)"
+        self.pairs = pairs
+        self.num_readings = 0
+        self._fingerprint = fingerprint
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        self.num_readings += 1
+        yield from self.pairs
+
+    @property
+    def files(self) -> list[FileFingerprint]:
+        return []
+
+    @property
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "CHUNK_PAIRS", 32)
+
+
+def assert_holds(table: TokenTable, pairs: list[tuple[str, str]]) -> None:
+    sources = TOKENIZER.encode_source([source for source, _ in pairs])
+    targets = TOKENIZER.encode_target([target for _, target in pairs])
+    assert len(table) == len(pairs)
+    found_sources, found_targets = table.rows(np.arange(len(pairs)))
+    assert [row.tolist() for row in found_sources] == sources
+    assert [row.tolist() for row in found_targets] == targets
+    assert table.source_lengths.tolist() == [len(row) for row in sources]
+    assert table.target_lengths.tolist() == [len(row) + 1 for row in targets]
+
+
+@pytest.mark.parametrize("num_processes", [0, 1, 2, 3])
+def test_a_table_holds_the_tokens_of_the_corpus_in_order(tmp_path: Path, num_processes: int) -> None:
+    table = build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=num_processes)
+    assert_holds(table, PAIRS)
+    assert table.num_dropped == 0
+
+
+def test_rows_come_in_any_order_and_again(tmp_path: Path) -> None:
+    table = build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    wanted = np.array([299, 0, 31, 32, 63, 64, 0, 150])
+    sources, targets = table.rows(wanted)
+    assert [row.tolist() for row in sources] == TOKENIZER.encode_source([PAIRS[i][0] for i in wanted])
+    assert [row.tolist() for row in targets] == TOKENIZER.encode_target([PAIRS[i][1] for i in wanted])
+    assert table.dataset[31]["target"] == targets[2].tolist()
+
+
+def test_the_file_is_memory_mapped_arrow(tmp_path: Path) -> None:
+    table = build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    (file,) = table.dataset.cache_files
+    assert Path(file["filename"]).parent.parent == tmp_path
+    maps = Path("/proc/self/maps")
+    if maps.exists():
+        assert file["filename"] in maps.read_text()
+    (row,), _ = table.rows(np.array([3]))
+    assert not row.flags.owndata
+    assert isinstance(table.source_lengths, np.memmap)
+
+
+def test_blank_sides_have_rows_too(tmp_path: Path) -> None:
+    pairs = [("", ""), ("a", ""), ("", "b")]
+    assert_holds(build_table(ListCorpus(pairs), TOKENIZER, cache_dir=tmp_path), pairs)
+
+
+def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
+    limit = 20
+    kept = [
+        (source, target)
+        for source, target in PAIRS
+        if len(TOKENIZER.encode_source([source])[0]) - 1 <= limit and len(TOKENIZER.encode_target([target])[0]) <= limit
+    ]
+    assert 0 < len(kept) < len(PAIRS)
+    for num_processes in (1, 2):
+        cache_dir = tmp_path / str(num_processes)
+        table = build_table(
+            ListCorpus(PAIRS), TOKENIZER, cache_dir=cache_dir, num_processes=num_processes, max_pieces=limit
+        )
+        assert_holds(table, kept)
+        assert table.num_dropped == len(PAIRS) - len(kept)
+
+
+def test_a_limit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="data.max_pieces=1: each of the 300 pairs"):
+        build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, max_pieces=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reused_when_nothing_changed_and_rebuilt_when_anything_did(tmp_path: Path) -> None:
+    corpus = ListCorpus(PAIRS)
+    build_table(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1, max_pieces=100)
+    table = build_table(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=2, max_pieces=100)
+    assert corpus.num_readings == 1
+    assert_holds(table, PAIRS)
+    other_tokenizer = Tokenizer.train(PAIRS, vocab_size=321)
+    changed = ListCorpus(PAIRS[:200], fingerprint="b")
+    build_table(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1, max_pieces=99)
+    build_table(corpus, other_tokenizer, cache_dir=tmp_path, num_processes=1, max_pieces=100)
+    assert len(build_table(changed, TOKENIZER, cache_dir=tmp_path, num_processes=1, max_pieces=100)) == 200
+    assert (corpus.num_readings, changed.num_readings) == (3, 1)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_the_format_is_part_of_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = ListCorpus(PAIRS)
+    build_table(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    monkeypatch.setattr(tables, "FORMAT", tables.FORMAT + 1)
+    build_table(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    assert corpus.num_readings == 2
+
+
+def test_the_report_of_the_cleaning_is_kept(tmp_path: Path) -> None:
+    pairs = [*PAIRS, ("", "blank"), PAIRS[0]]
+    first = build_table(CleanedCorpus(ListCorpus(pairs), Cleaning()), TOKENIZER, cache_dir=tmp_path)
+    corpus = CleanedCorpus(ListCorpus(pairs), Cleaning())
+    again = build_table(corpus, TOKENIZER, cache_dir=tmp_path)
+    assert len(again) == 300
+    assert corpus.report.num_read == 0  # it was not read again
+    assert again.cleaning_report == first.cleaning_report
+    assert again.cleaning_report is not None
+    assert (again.cleaning_report["num_read"], again.cleaning_report["num_kept"]) == (302, 300)
+
+
+@pytest.mark.parametrize("num_processes", [1, 2])
+def test_an_error_while_reading_leaves_nothing_behind(tmp_path: Path, num_processes: int) -> None:
+    class Broken(ListCorpus):
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            yield from self.pairs[:100]
+            raise UserError("line 101 is not UTF-8")
+
+    with pytest.raises(UserError, match="line 101"):
+        build_table(Broken(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=num_processes)
+    assert list(tmp_path.iterdir()) == []
+    assert len(build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=num_processes)) == 300
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_killed_build_is_not_taken_for_a_table(tmp_path: Path) -> None:
+    class Endless(ListCorpus):
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            while True:
+                yield from self.pairs
+
+    context = multiprocessing.get_context("fork")
+    arguments = {"cache_dir": tmp_path, "num_processes": 1}
+    process = context.Process(target=build_table, args=(Endless(PAIRS), TOKENIZER), kwargs=arguments)
+    process.start()
+    deadline = time.monotonic() + 30
+    while not any(file.stat().st_size > 10_000 for file in tmp_path.glob("*/*.arrow")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert not [folder for folder in tmp_path.iterdir() if not folder.name.startswith(".")]
+    assert_holds(build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+
+
+def test_two_builds_at_once_agree(tmp_path: Path) -> None:
+    class Nested(ListCorpus):
+        """While it is read, somebody else makes the same table."""
+
+        def __iter__(self) -> Iterator[tuple[str, str]]:
+            build_table(ListCorpus(self.pairs), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+            yield from self.pairs
+
+    assert_holds(build_table(Nested(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_joined_tables_are_one_after_the_other(tmp_path: Path) -> None:
+    parts = [PAIRS[:100], PAIRS[100:107], PAIRS[107:]]
+    built = [
+        build_table(ListCorpus(part, fingerprint=str(i)), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+        for i, part in enumerate(parts)
+    ]
+    assert_holds(join_tables(built), PAIRS)
+    assert join_tables(built[:1]) is built[0]

@@ -1,0 +1,88 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+from translator.errors import UserError
+from translator.evaluation.metrics import METRICS, bleu_tokenizer, score_corpus
+
+HYPOTHESES = ["The cat sat on a mat .", "Two dogs are running through the snow.", "A man, in red, reads the newspaper."]
+REFERENCES = ["The cat sat on the mat.", "Two dogs run through the snow.", "A man in red is reading a newspaper."]
+OTHERS = ["A cat was sitting on the mat.", "Two dogs are running in the snow.", "The man in red reads a newspaper."]
+
+
+def test_scores_are_those_of_sacrebleu() -> None:
+    scores = score_corpus(HYPOTHESES, REFERENCES, "en", metrics=METRICS)
+    assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
+    assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert scores.chrf_pp == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score)
+    assert scores.ter == pytest.approx(sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score)
+
+
+def test_the_figures_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
+    for name, lines in (("hypothesis", HYPOTHESES), ("reference", REFERENCES), ("other", OTHERS)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        "reference",
+        "other",
+        "-i",
+        "hypothesis",
+        "-m",
+        "bleu",
+        "--confidence",
+    ]
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
+    report = json.loads(output)
+    scores = score_corpus(HYPOTHESES, [REFERENCES, OTHERS], "en", num_bootstrap=1000)
+    assert scores.num_references == 2
+    assert report["score"] == pytest.approx(scores.bleu, abs=0.06)  # the command rounds to one digit
+    assert report["signature"] == scores.signatures["bleu"]
+    bleu = scores.by_metric["bleu"]
+    assert bleu.low is not None
+    assert bleu.high is not None
+    assert bleu.low <= bleu.value <= bleu.high
+    assert report["confidence_mean"] == pytest.approx((bleu.high + bleu.low) / 2, abs=0.06)
+    assert report["confidence_var"] == pytest.approx((bleu.high - bleu.low) / 2, abs=0.06)
+
+
+def test_chinese_is_scored_over_chinese_characters() -> None:
+    hypotheses, references = ["两只狗在雪地里跑。"], ["两只狗在雪中奔跑。"]
+    for code in ("zh", "zh-CN", "zh_Hans", "zho_Hans"):
+        scores = score_corpus(hypotheses, references, code)
+        assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="zh").score)
+        assert "tok:zh" in scores.signatures["bleu"]
+        assert scores.warning is None
+
+
+def test_a_language_whose_tokenizer_is_not_installed_is_scored_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    tokenizer = bleu_tokenizer("ja")
+    assert tokenizer.name == "char"
+    assert tokenizer.warning is not None
+    assert "sacrebleu[ja]" in tokenizer.warning
+    assert score_corpus(["犬が走る。"], ["犬が走る。"], "ja").warning == tokenizer.warning
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert bleu_tokenizer("ja").name == "ja-mecab"
+    assert bleu_tokenizer("de-AT") == bleu_tokenizer("xx")
+    assert bleu_tokenizer("de").name == "13a"
+
+
+def test_what_was_not_computed_is_not_reported() -> None:
+    scores = score_corpus(HYPOTHESES, REFERENCES, "en", metrics=("chrf",))
+    assert set(scores.to_dict()) == {"chrf", "num_sentences", "num_references"}
+    assert json.loads(json.dumps(scores.to_dict())) == scores.to_dict()
+    with pytest.raises(ValueError, match="BLEU was not computed"):
+        _ = scores.bleu
+
+
+def test_texts_of_different_length_and_empty_ones_are_refused() -> None:
+    with pytest.raises(UserError, match="reference 2 has 1 sentences and the hypothesis 3"):
+        score_corpus(HYPOTHESES, [REFERENCES, ["one"]], "en")
+    with pytest.raises(UserError, match="nothing to score"):
+        score_corpus([], [], "en")

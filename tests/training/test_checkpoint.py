@@ -1,0 +1,234 @@
+"""Checkpoints are whole or not there; damage is found; what is needed is kept."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from training_toys import make_model, same, weights
+
+from translator.errors import UserError
+from translator.training import storage
+from translator.training.checkpoint import CheckpointStore, DamagedCheckpointError
+from translator.training.weights import average_weights, collect_weights, restore_weights
+
+
+def tensors(value: float) -> dict[str, dict[str, Tensor]]:
+    return {"model": {"w": torch.full((3, 2), value)}, "optimizer": {"0.step": torch.tensor(value)}}
+
+
+def make_store(folder: Path, **options: Any) -> CheckpointStore:
+    store = CheckpointStore(folder / "checkpoints", **({"keep_best": 2} | options))
+    store.open()
+    return store
+
+
+def names(store: CheckpointStore) -> list[str]:
+    return sorted(path.name for path in store.folder.iterdir() if path.is_dir())
+
+
+def test_what_is_saved_comes_back(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    store.save(7, tensors(1.5), {"progress": {"update": 7, "share": 0.1}}, score=30.0)
+    checkpoint = make_store(tmp_path).newest(print)
+    assert checkpoint is not None
+    assert checkpoint.step == 7
+    assert checkpoint.state["progress"] == {"update": 7, "share": 0.1}
+    assert same(checkpoint.tensors("model"), tensors(1.5)["model"])
+    files = {path.name for path in checkpoint.path.iterdir()}
+    assert files == {"model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"}
+
+
+def test_best_and_newest_are_kept(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for step, score in enumerate([5.0, 9.0, None, 7.0, 1.0, None], 1):
+        store.save(step, tensors(step), {}, score)
+    assert names(store) == ["step-00000002", "step-00000004", "step-00000005", "step-00000006"]
+    assert [checkpoint.step for checkpoint in make_store(tmp_path).best(print)] == [2, 4]
+    assert [checkpoint.step for checkpoint in make_store(tmp_path).newest_first(print)] == [6, 5]
+    assert json.loads((store.folder / "index.json").read_text()) == {
+        "last": "step-00000006",
+        "best": [{"checkpoint": "step-00000002", "score": 9.0}, {"checkpoint": "step-00000004", "score": 7.0}],
+    }
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: flip_a_byte(path / "model.safetensors"),
+        lambda path: flip_a_byte(path / "state.json"),
+        lambda path: os.truncate(path / "optimizer.safetensors", 20),
+        lambda path: (path / "model.safetensors").unlink(),
+        lambda path: (path / "checksums.json").write_text("{"),
+    ],
+)
+def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path, damage: Any) -> None:
+    store = make_store(tmp_path)
+    store.save(1, tensors(1), {}, None)
+    damage(store.save(2, tensors(2), {}, None))
+    said: list[str] = []
+    checkpoint = make_store(tmp_path).newest(said.append)
+    assert checkpoint is not None
+    assert checkpoint.step == 1
+    assert "step-00000002 is damaged" in said[0]
+    with pytest.raises(DamagedCheckpointError):
+        store.read("step-00000002")
+
+
+@pytest.mark.parametrize("failing_call", range(1, 10))
+def test_a_full_disk_never_costs_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_call: int
+) -> None:
+    """Every flush to the disk of a save fails in turn, also when it replaces a checkpoint of the same step."""
+    store = make_store(tmp_path)
+    store.save(1, tensors(1), {}, None)
+    store.save(2, tensors(2), {"saved": "first"}, None)
+    calls = iter(range(1, 100))
+
+    def full(descriptor: int) -> None:
+        if next(calls) >= failing_call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        store.save(2, tensors(2), {"saved": "again"}, 1.0)
+    monkeypatch.undo()
+    for again in (store, make_store(tmp_path)):
+        checkpoint = again.newest(pytest.fail)
+        assert checkpoint is not None
+        assert checkpoint.step == 2
+        assert same(checkpoint.tensors("model"), tensors(2)["model"])
+        assert again.read("step-00000001").step == 1
+    assert not list(store.folder.glob(".unfinished*"))
+
+
+FULL_DISK = """
+import resource, signal, sys, torch
+from pathlib import Path
+from translator.training.checkpoint import CheckpointStore
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+store = CheckpointStore(Path(sys.argv[1]), keep_best=2)
+store.open()
+store.save(1, {"model": {"w": torch.ones(100)}}, {}, None)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    store.save(2, {"model": {"w": torch.ones(1_000_000)}}, {}, None)
+except OSError as error:
+    print("refused:", error)
+"""
+
+
+def test_a_write_that_the_system_refuses(tmp_path: Path) -> None:
+    """No simulation: the operating system does not let the file grow."""
+    pytest.importorskip("resource")
+    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "checkpoints")]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "refused:" in result.stdout
+    store = make_store(tmp_path)
+    assert names(store) == ["step-00000001"]
+    assert store.newest(pytest.fail) is not None
+
+
+KILLED = """
+import os, sys, torch
+from pathlib import Path
+from translator.training import checkpoint
+
+def save(store, step, number, score):
+    store.save(step, {"model": {"w": torch.full((9,), float(step))}}, {"number": number}, score)
+
+def dying(function, countdown):
+    def call(*arguments, **options):
+        if next(countdown, None) is None:
+            os._exit(9)
+        return function(*arguments, **options)
+    return call
+
+def run(folder, moment):
+    store = checkpoint.CheckpointStore(folder, keep_best=1)
+    store.open()
+    save(store, 1, 1, None)
+    save(store, 2, 2, None)
+    countdown = iter(range(moment))
+    os.fsync, checkpoint.shutil.rmtree = dying(os.fsync, countdown), dying(checkpoint.shutil.rmtree, countdown)
+    Path.rename, Path.replace = dying(Path.rename, countdown), dying(Path.replace, countdown)
+    save(store, 2, 22, 1.0)  # again at the same step
+    save(store, 3, 3, 2.0)
+    save(store, 4, 4, 3.0)
+    os._exit(0)
+
+for moment in range(100):
+    if os.fork() == 0:
+        run(Path(sys.argv[1]) / str(moment) / "checkpoints", moment)
+    if os.wait()[1] == 0:
+        break
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process made by fork")
+def test_a_kill_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
+    """A process dies before its first, second, third … change on the disk, until one gets through all its saves."""
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=120, check=True)
+    found = []
+    for moment in sorted(map(int, os.listdir(tmp_path))):
+        store = make_store(tmp_path / str(moment))
+        checkpoint = store.newest(pytest.fail)  # nothing that is listed may be damaged
+        assert checkpoint is not None
+        assert checkpoint.tensors("model")["w"].tolist() == [float(checkpoint.step)] * 9
+        assert not [name for name in names(store) if name.startswith(".")]
+        found.append(checkpoint.state["number"])
+    assert found[0] == 2
+    assert set(found) == {2, 22, 3, 4}, "some die during each of the saves"
+    assert found == sorted(found, key=[2, 22, 3, 4].index), "what was once on the disk is never lost again"
+
+
+def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    path = store.save(2, tensors(2), {"saved": "first"}, None)
+    path.rename(path.with_name(".replaced-step-00000002"))
+    checkpoint = make_store(tmp_path).newest(pytest.fail)
+    assert checkpoint is not None
+    assert checkpoint.state["saved"] == "first"
+
+
+def test_tied_weights_are_stored_once_and_restored(tmp_path: Path) -> None:
+    model, other = make_model(1), make_model(2)
+    stored = collect_weights(model)
+    assert ("embedding.weight" in stored) != ("output.weight" in stored)
+    storage.write_tensors(tmp_path / "model.safetensors", stored)
+    restore_weights(other, stored, "here")
+    assert same(weights(model), weights(other))
+    assert other.output.weight is other.embedding.weight
+
+
+def test_weights_of_another_model_are_refused() -> None:
+    with pytest.raises(UserError, match=r"run/model.safetensors: .*hidden.bias has shape \(12,\), not \(14,\)"):
+        restore_weights(make_model(size=14), collect_weights(make_model(size=12)), "run/model.safetensors")
+    partial = collect_weights(make_model())
+    del partial["norm.bias"]
+    with pytest.raises(UserError, match=r"norm.bias is missing"):
+        restore_weights(make_model(), partial, "run/model.safetensors")
+
+
+def test_average_is_the_mean() -> None:
+    parts = [
+        {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([[3]])},
+        {"a": torch.tensor([5.0, 0.0]), "b": torch.tensor([[5]])},
+    ]
+    average = average_weights(iter(parts))
+    assert average["a"].tolist() == [3.0, 1.0]
+    assert average["b"].tolist() == [[4]]
+    assert average["a"].dtype == torch.float32
+    assert average["b"].dtype == torch.int64

@@ -1,0 +1,156 @@
+"""Two processes over Gloo: the same curve as one, a common end, and a word about who died."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from training_toys import make_model, make_trainer, weights
+
+from translator.errors import UserError
+from translator.training.distributed import Ranks, _buckets
+from translator.training.monitor import Monitor, UpdateReport
+
+SETTINGS: dict[str, Any] = {"max_updates": 8, "validate_every": 4, "update_tokens": 60}
+
+PROGRAM = """
+import json, os, signal, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import test_two_ranks as here
+from translator.training.distributed import connect
+
+mode, folder = sys.argv[2], Path(sys.argv[3])
+with connect("cpu") as ranks:
+    trainer, losses = here.make_double_trainer(folder, ranks)
+    collect = trainer.updater.collect
+
+    def meddle(*arguments, **options):
+        if trainer.progress.update == 3 and ranks.rank == 1:
+            if mode == "fail":
+                raise ValueError("the cat ate it")
+            if mode == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if mode == "term":
+                signal.raise_signal(signal.SIGTERM)
+        return collect(*arguments, **options)
+
+    trainer.updater.collect = meddle
+    if mode == "resume":
+        assert trainer.resume() == 4
+    result = trainer.fit()
+    if ranks.is_main:
+        stored = {name: tensor.tolist() for name, tensor in here.weights(trainer.model).items()}
+        (folder / "result.json").write_text(json.dumps([losses, result.history, stored]))
+sys.exit(result.exit_code)
+"""
+
+
+class LossKeeper(Monitor):
+    def __init__(self, losses: list[float], rank: int) -> None:
+        super().__init__(None, log_every=1000, rank=rank)
+        self.losses = losses
+
+    def update(self, report: UpdateReport) -> None:
+        self.losses.append(report.loss_sum / report.num_tokens)
+
+
+def make_double_trainer(folder: Path, ranks: Ranks) -> Any:
+    losses: list[float] = []
+    model = make_model(seed=1 + ranks.rank).double()  # the first rank's weights count, whatever the others start with
+    monitor = LossKeeper(losses, ranks.rank)
+    return make_trainer(folder, model=model, ranks=ranks, monitor=monitor, **SETTINGS), losses
+
+
+def run_two(mode: str, folder: Path) -> list[subprocess.CompletedProcess[str]]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), mode, str(folder)]
+    processes = [
+        subprocess.Popen(
+            command,
+            env=os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    results = []
+    try:
+        for process in processes:
+            out, messages = process.communicate(timeout=180)
+            results.append(subprocess.CompletedProcess(command, process.returncode, out, messages))
+    finally:
+        for process in processes:
+            process.kill()
+    return results
+
+
+def without_time(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in entry.items() if key != "seconds"} for entry in history]
+
+
+def assert_like_one_process(folder: Path, skipped: int = 0) -> None:
+    trainer, expected = make_double_trainer(folder / "one", Ranks())
+    expected_history = without_time(trainer.fit().history)
+    losses, history, stored = json.loads((folder / "result.json").read_text())
+    assert losses == pytest.approx(expected[skipped:], rel=1e-12)
+    for found, wanted in zip(without_time(history), expected_history, strict=True):
+        assert found["loss"] == pytest.approx(wanted.pop("loss"), rel=1e-12)
+        assert found["nll"] == pytest.approx(wanted.pop("nll"), rel=1e-12)
+        assert found["bleu"] == wanted["bleu"]
+    for name, tensor in weights(trainer.model).items():
+        torch.testing.assert_close(torch.tensor(stored[name], dtype=torch.float64), tensor, rtol=1e-9, atol=1e-12)
+
+
+def test_two_ranks_with_half_the_batch_each_learn_what_one_learns(tmp_path: Path) -> None:
+    results = run_two("train", tmp_path)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
+    assert_like_one_process(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_rank_stops_both_and_they_can_be_resumed(tmp_path: Path) -> None:
+    results = run_two("term", tmp_path)
+    assert [result.returncode for result in results] == [128 + signal.SIGTERM] * 2, results[0].stderr
+    assert "stopped by SIGTERM after update 4" in results[0].stderr
+    with pytest.raises(UserError, match="written by 2 processes, now there are 1"):
+        make_double_trainer(tmp_path, Ranks())[0].resume()
+    results = run_two("resume", tmp_path)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
+    assert_like_one_process(tmp_path, skipped=4)
+
+
+def test_a_rank_that_fails_ends_the_job_and_is_named(tmp_path: Path) -> None:
+    first, second = run_two("fail", tmp_path)
+    assert first.returncode != 0
+    assert second.returncode != 0
+    assert "rank 1 of 2" in second.stderr
+    assert "failed and ends the job: ValueError: the cat ate it" in second.stderr
+    assert "rank 0 of 2" in first.stderr
+    assert "rank 1 failed: ValueError: the cat ate it" in first.stderr
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_ends_the_job_and_is_named(tmp_path: Path) -> None:
+    first, second = run_two("kill", tmp_path)
+    assert second.returncode == -signal.SIGKILL
+    assert first.returncode not in (0, -signal.SIGKILL)
+    assert "rank 1 gives no sign of life" in first.stderr
+
+
+def test_buckets_keep_every_tensor_in_order() -> None:
+    tensors = [torch.zeros(size, dtype=dtype) for size in (5, 9_000_000, 3) for dtype in (torch.float32, torch.float64)]
+    buckets = list(_buckets(tensors))
+    assert [id(tensor) for bucket in buckets for tensor in bucket] == [id(tensor) for tensor in tensors]
+    assert all(len({tensor.dtype for tensor in bucket}) == 1 for bucket in buckets)
+    assert len(list(_buckets([torch.zeros(5)] * 100))) == 1

@@ -1,0 +1,107 @@
+"""Loss, scores and samples of a validation."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from training_toys import make_batch, make_model, make_validator
+
+from translator.training.distributed import Ranks
+from translator.training.validation import TextScores, ValidationResult
+
+
+class OneOfTwo(Ranks):
+    """One rank that is shown what the other has: sums and translations are noted, not exchanged."""
+
+    def sum(self, *values: float) -> list[float]:
+        return list(values)
+
+    def maximum(self, *values: float) -> list[float]:
+        return list(values)
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value, ["?"]] if self.rank == 0 else [["?", "?"], value]
+
+
+def test_loss_is_torchs_mean_over_all_real_tokens() -> None:
+    model = make_model(dropout=0.5).double()
+    result = make_validator(model)(model)
+    batch = make_batch(range(1000, 1021))
+    with torch.no_grad():
+        model.eval()
+        logits = model.project(model(batch.source, batch.source_mask, batch.target_in).states).flatten(0, 1)
+    arguments = (logits, batch.target_out.flatten())
+    smoothed = torch.nn.functional.cross_entropy(*arguments, ignore_index=0, label_smoothing=0.1)
+    plain = torch.nn.functional.cross_entropy(*arguments, ignore_index=0)
+    assert result.loss == pytest.approx(smoothed.item(), rel=1e-9)
+    assert result.nll == pytest.approx(plain.item(), rel=1e-9)
+    assert result.perplexity == pytest.approx(math.exp(plain.item()), rel=1e-9)
+    assert result.num_tokens == batch.num_target_tokens
+
+
+def test_the_model_goes_back_to_the_mode_it_was_in() -> None:
+    model = make_model()
+    seen = []
+    validator = make_validator(model)
+    validator.translate_lines = lambda lines: (seen.append(model.training), lines)[1]  # type: ignore[func-returns-value]
+    for training in (True, False):
+        model.train(training)
+        validator(model)
+        assert model.training == training
+    assert seen == [False, False]
+
+    def fail(lines: list[str]) -> list[str]:
+        raise RuntimeError
+
+    validator.translate_lines = fail
+    model.train()
+    with pytest.raises(RuntimeError):
+        validator(model)
+    assert model.training
+
+
+def test_samples_and_images_are_those_of_the_first_sentences() -> None:
+    model = make_model()
+    validator = make_validator(model)
+    validator.draw_attention = lambda sources: [f"image of {source}" for source in sources]
+    result = validator(model)
+    assert [(s.source, s.reference, s.hypothesis) for s in result.samples] == [("a b", "A B", "A B"), ("c", "C", "C")]
+    assert result.images == ["image of a b", "image of c"]
+
+
+def test_without_a_translator_there_is_only_a_loss() -> None:
+    model = make_model()
+    validator = make_validator(model)
+    validator.translate_lines = None
+    result = validator(model)
+    assert result.scores is None
+    assert result.samples == []
+    assert result.score("loss") == -result.loss
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_ranks_share_the_work_and_put_it_together_in_order(rank: int) -> None:
+    model = make_model()
+    translated: list[str] = []
+    validator = make_validator(model, OneOfTwo(rank, 2))
+    validator.translate_lines = lambda lines: (translated.extend(lines), [line.upper() for line in lines])[1]
+    scored: list[list[str]] = []
+    validator.score = lambda hypotheses, *_: (scored.append(hypotheses), TextScores(1.0, 1.0))[1]
+    result = validator(model)
+    assert translated == [["a b", "d e f"], ["c"]][rank]
+    assert scored == [[["A B", "?", "D E F"]], [["?", "C", "?"]]][rank]
+    shares = [(0, 2), (1,)]
+    expected = sum(make_batch(range(1000 + 7 * i, 1007 + 7 * i)).num_target_tokens for i in shares[rank])
+    assert result.num_tokens == expected
+
+
+def test_warnings_name_what_collapsed() -> None:
+    scores = TextScores(1.0, 2.0, {}, {"empty": 0.31, "copied": 0.3, "repeating": 0.9})
+    result = ValidationResult(1.0, 1.0, 1, scores, [], [], 1.0)
+    assert result.warnings() == ["31% of the translations are empty", "90% of the translations are repeating"]
+
+
+def test_scores_point_upwards() -> None:
+    result = ValidationResult(2.5, 2.0, 1, TextScores(30.0, 60.0), [], [], 1.0)
+    assert [result.score(metric) for metric in ("bleu", "chrf", "loss")] == [30.0, 60.0, -2.5]

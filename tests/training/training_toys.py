@@ -1,0 +1,193 @@
+"""A small model, a small corpus and a loader with an exact position, to run the real loop on."""
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from translator.data.batching import Batch
+from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
+from translator.training.checkpoint import CheckpointStore
+from translator.training.distributed import Ranks
+from translator.training.ema import ExponentialMovingAverage
+from translator.training.loss import TranslationLoss
+from translator.training.monitor import Monitor
+from translator.training.optimizer import build_optimizer
+from translator.training.precision import Execution
+from translator.training.progress import TrainerSettings
+from translator.training.schedule import LearningRate
+from translator.training.trainer import Trainer
+from translator.training.validation import TextScores, Validator
+
+VOCAB_SIZE = 23
+
+
+class ToyModel(Seq2Seq):
+    """The mean of the source plus the previous piece, through one hidden layer; input and output embeddings are tied."""
+
+    def __init__(self, size: int = 12, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCAB_SIZE, size)
+        self.hidden = nn.Linear(size, size)
+        self.norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(size, VOCAB_SIZE)
+        self.output.weight = self.embedding.weight
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
+        return Memory(self.embedding(source), source_mask)
+
+    def forward(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        target_in: Tensor,
+        *,
+        teacher_forcing: float = 1.0,
+        need_weights: bool = False,
+    ) -> Decoded:
+        memory = self.encode(source, source_mask)
+        mask = memory.mask.unsqueeze(-1).to(memory.states)
+        mean = (memory.states * mask).sum(1) / mask.sum(1)  # (B, D)
+        hidden = torch.tanh(self.hidden(self.dropout(self.embedding(target_in) + mean[:, None])))
+        return Decoded(self.norm(hidden))
+
+    def project(self, states: Tensor) -> Tensor:
+        return self.output(states)
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output.weight
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        return self.output.bias
+
+    def start(self, memory: Memory) -> State:
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
+        raise NotImplementedError
+
+
+def make_model(seed: int = 1, **options: Any) -> ToyModel:
+    torch.manual_seed(seed)
+    return ToyModel(**options)
+
+
+def make_batch(rows: range, seed: int = 0) -> Batch:
+    """Sentences whose content depends on their row alone, so that any split of the rows is the same corpus."""
+    sources, targets = [], []
+    for row in rows:
+        rng = np.random.default_rng([seed, row])
+        source = rng.integers(4, VOCAB_SIZE, rng.integers(1, 7))
+        sources.append(np.append(source, 3))
+        targets.append(source[::-1][: rng.integers(1, 7)])
+    return Batch.from_rows(sources, targets, np.array(rows))
+
+
+class ToyLoader:
+    """Batches of equal numbers of rows in an order that depends on (seed, epoch); ranks take turns."""
+
+    def __init__(self, num_batches: int = 6, rows: int = 8, seed: int = 0, ranks: Ranks | None = None) -> None:
+        self.num_batches, self.rows, self.seed = num_batches, rows, seed
+        self.ranks = ranks or Ranks()
+        self.epoch, self.position = 0, 0
+
+    def __iter__(self) -> Iterator[Batch]:
+        while True:
+            order = np.random.default_rng([self.seed, self.epoch]).permutation(self.num_batches)
+            first = int(order[self.position]) * self.rows
+            share = self.rows // self.ranks.count
+            first += share * self.ranks.rank
+            self.position += 1
+            if self.position == self.num_batches:
+                self.epoch, self.position = self.epoch + 1, 0
+            yield make_batch(range(first, first + share), self.seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "position": self.position}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.epoch, self.position = state["epoch"], state["position"]
+
+
+def make_validator(model: nn.Module, ranks: Ranks | None = None, scores: list[float] | None = None) -> Validator:
+    """A real loss on held-out rows; `scores` are the BLEU values that successive validations pretend to find."""
+    values = iter(scores or [])
+
+    def score(hypotheses: list[str], references: list[str], sources: list[str]) -> TextScores:
+        torch.rand(3)  # a careless metric must not change what is learnt
+        return TextScores(next(values, 1.0), 2.0, {"bleu": "signature"}, {"empty": 0.0})
+
+    return Validator(
+        loss=TranslationLoss(0.1),
+        batches=[make_batch(range(1000 + 7 * i, 1007 + 7 * i)) for i in range(3)],
+        execution=Execution(torch.device("cpu")),
+        ranks=ranks or Ranks(),
+        sources=["a b", "c", "d e f"],
+        references=["A B", "C", "D E F"],
+        translate_lines=lambda lines: [line.upper() for line in lines],
+        score=score,
+        num_samples=2,
+    )
+
+
+def make_trainer(folder: Path, **changes: Any) -> Trainer:
+    """A trainer with everything switched on that a checkpoint must remember; `changes` replaces parts or settings."""
+    options: dict[str, Any] = {"max_updates": 12, "validate_every": 5, "best_metric": "loss", "update_tokens": 60}
+    fields = set(TrainerSettings.__dataclass_fields__)
+    options |= {key: changes.pop(key) for key in list(changes) if key in fields}
+    ranks = changes.pop("ranks", Ranks())
+    model = changes.pop("model", None) or make_model(dropout=0.2)
+    learning_rate = changes.pop("learning_rate", None) or LearningRate("cosine", 1e-2, 3)
+    stream: Any = changes.pop("stream", None)
+    parts: dict[str, Any] = {
+        "model": model,
+        "loss": TranslationLoss(0.1),
+        "optimizer": build_optimizer(
+            model, name="adamw", learning_rate=1e-2, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.1
+        ),
+        "learning_rate": learning_rate,
+        "loader": ToyLoader(ranks=ranks),
+        "validator": make_validator(model, ranks),
+        "checkpoints": CheckpointStore(folder / "checkpoints", keep_best=2),
+        "weights_file": folder / "model.safetensors",
+        "monitor": Monitor(None, log_every=100, rank=ranks.rank, stream=stream),
+        "settings": TrainerSettings(**options),
+        "execution": Execution(torch.device("cpu")),
+        "ranks": ranks,
+        "ema": ExponentialMovingAverage(model, 0.9),
+    }
+    return Trainer(**(parts | changes))
+
+
+def gradients(model: nn.Module) -> dict[str, Tensor]:
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    return copy.deepcopy(dict(model.state_dict()))
+
+
+def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+class Stop(Exception):  # noqa: N818
+    """What a test raises where a real run would be killed."""
+
+
+def stop_after(count: int) -> Callable[..., None]:
+    """A function that raises `Stop` when it has been called `count` times."""
+    calls = iter(range(count))
+
+    def call(*arguments: object) -> None:
+        if next(calls, None) is None:
+            raise Stop
+
+    return call

@@ -1,0 +1,188 @@
+"""Hydra's command line with short, helpful refusals.
+
+Hydra composes `configs/`. What it cannot compose and what the schema does not allow is refused before anything else happens,
+with the nearest valid name; with `--multirun` every job is checked before the first one starts.
+"""
+
+import os
+import re
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from translator.config import SCHEMAS, Config, did_you_mean, load
+from translator.errors import UserError
+from translator.training.run_directory import RUNS, newest_run
+
+GROUPS = (*SCHEMAS, "experiment")
+EXIT_USAGE = 2
+_ABSENT = object()
+
+
+def config_dir() -> Path:
+    """`configs/` beside the package in the repository, inside it once installed."""
+    package = Path(__file__).resolve().parent
+    installed = package / "configs"
+    return installed if installed.is_dir() else package.parent / "configs"
+
+
+def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> list[Any]:
+    """Runs the job with the configuration that the arguments describe, once or for each job of a sweep."""
+    arguments = [_without_plus(argument) for argument in (sys.argv[1:] if argv is None else argv)]
+    options = get_args_parser().parse_args(arguments)
+    results: list[Any] = []
+    if not options.cfg and (resumed := _resumed(options.overrides, options.multirun)):
+        return [job(resumed)]
+
+    def run_job(composed: DictConfig) -> None:
+        results.append(job(load(_in_sweep_folder(composed))))
+
+    _check(options)
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job come to us as they are
+    sys.argv = [sys.argv[0], *arguments]
+    hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="config")(run_job)()
+    return results
+
+
+def _without_plus(argument: str) -> str:
+    """`+model=lstm` as `model=lstm`: Hydra takes a plus only for groups that have no default, and all of ours have one."""
+    match = re.match(rf"\++({'|'.join(GROUPS)})=", argument)
+    return argument.lstrip("+") if match else argument
+
+
+def exit_with(command: Callable[[], int]) -> NoReturn:
+    """Ends the process as people expect: mistakes of the user as one message, interruptions with their signal's code."""
+    try:
+        code = command()
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = EXIT_USAGE
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    except BrokenPipeError:
+        # Nobody reads any more. Python would complain once again while it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 128 + signal.SIGPIPE
+    sys.exit(code)
+
+
+def _resumed(overrides: list[str], multirun: bool) -> Config | None:
+    """The saved configuration of the run to be resumed, with the overrides given now; None for a new run."""
+    parsed = {override.key_or_group: override for override in _parse(overrides)}
+    resume = parsed.pop("resume", None)
+    if resume is None or resume.value() is False:
+        return None
+    if multirun:
+        raise UserError("resume: one run can be resumed at a time, not with --multirun")
+    run_dir = parsed.pop("run_dir").value() if "run_dir" in parsed else None
+    where = Path(str(run_dir)) if run_dir else None
+    if resume.value() is not True:
+        where = Path(str(resume.value()))
+    where = where or newest_run(RUNS)
+    saved = where / "config.yaml"
+    if not saved.is_file():
+        raise UserError(f"resume={where}: no run is there (config.yaml is missing); give the folder of a run")
+    composed = OmegaConf.load(saved)
+    assert isinstance(composed, DictConfig)
+    for key, override in parsed.items():
+        if key in GROUPS:
+            raise UserError(f"{key}={override.value()}: a resumed run keeps its groups; override single options of it")
+        if OmegaConf.select(composed, key, default=_ABSENT) is _ABSENT:
+            raise UserError(f"{key}: unknown option; {did_you_mean(key, _dotted_keys(composed))}")
+        OmegaConf.update(composed, key, override.value())
+    composed.update(resume=str(where), run_dir=str(where))
+    return load(composed)
+
+
+def _in_sweep_folder(composed: DictConfig) -> DictConfig:
+    """With `--multirun`, a folder given as run_dir holds one run for each job."""
+    hydra_config = HydraConfig.get()
+    if hydra_config.mode == RunMode.MULTIRUN and composed.get("run_dir"):
+        composed.run_dir = str(Path(composed.run_dir) / f"{hydra_config.job.num:03d}")
+    return composed
+
+
+def _check(options: Namespace) -> None:
+    """Composes and validates every job that the arguments describe."""
+    if options.help or options.hydra_help or options.shell_completion or options.info:
+        return
+    with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
+        for overrides in _jobs(options.overrides, options.multirun):
+            composed = _compose(overrides)
+            if not options.cfg:
+                load(composed)
+
+
+def _jobs(overrides: list[str], multirun: bool) -> list[list[str]]:
+    """The overrides of each job: one, or the product of all sweeps."""
+    choices: list[list[str]] = []
+    for override in _parse(overrides):
+        line = override.input_line or ""
+        if multirun and override.is_sweep_override():
+            choices.append([f"{line.split('=', 1)[0]}={value}" for value in override.sweep_string_iterator()])
+        else:
+            choices.append([line])
+    return [list(job) for job in product(*choices)]
+
+
+def _parse(overrides: list[str]) -> list[Override]:
+    try:
+        return OverridesParser.create().parse_overrides(overrides)
+    except OverrideParseException as error:
+        wrong = getattr(error, "override", None) or " ".join(overrides)
+        raise UserError(
+            f"{wrong}: not understood; write NAME=VALUE, and quote values with special characters"
+        ) from error
+
+
+def _compose(overrides: list[str]) -> DictConfig:
+    try:
+        return hydra.compose("config", overrides)
+    except MissingConfigException as error:
+        raise UserError(_missing_option(error)) from error
+    except (HydraException, ValueError) as error:
+        unknown = re.search(r"Could not override '([^']+)'", str(error))
+        if unknown is None:
+            raise UserError(str(error).splitlines()[0]) from error
+        raise UserError(_unknown_key(unknown.group(1), overrides)) from error
+
+
+def _missing_option(error: MissingConfigException) -> str:
+    group, _, name = (error.missing_cfg_file or "").rpartition("/")
+    options = sorted(error.options or [])
+    return f"{group}={name}: there is no such choice; {did_you_mean(name, options)}"
+
+
+def _unknown_key(key: str, overrides: list[str]) -> str:
+    """The message for a key that the chosen groups do not have."""
+    group, _, name = key.partition(".")
+    chosen = hydra.compose("config", [o for o in overrides if o.split("=", 1)[0] in GROUPS])
+    for kind, schema in SCHEMAS.get(group, {}).items():
+        current = chosen[group].get("kind") if group in chosen else None
+        if kind and kind != current and name in schema.__dataclass_fields__:
+            return f"{key}: {group}.kind={current} has no such option, {group}.kind={kind} has"
+    return f"{key}: unknown option; {did_you_mean(key, _dotted_keys(chosen))}"
+
+
+def _dotted_keys(node: DictConfig, prefix: str = "") -> list[str]:
+    keys = []
+    for name in node:
+        keys.append(f"{prefix}{name}")
+        child = None if OmegaConf.is_missing(node, name) else node[name]
+        if isinstance(child, DictConfig):
+            keys += _dotted_keys(child, f"{prefix}{name}.")
+    return keys

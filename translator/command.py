@@ -1,0 +1,28 @@
+"""What all commands do alike when something ends them early."""
+
+import os
+import sys
+from collections.abc import Callable
+
+from translator.errors import UserError
+
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def exit_code(name: str, run: Callable[[], None]) -> int:
+    """Runs a command: 0, 2 for what the user can put right, 130 after Ctrl-C, 141 when nobody reads the output."""
+    try:
+        run()
+        sys.stdout.flush()
+        return 0
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes stdout at the end once more; that must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE

@@ -1,0 +1,213 @@
+"""Batches of token ids with their masks, and the order in which an epoch goes through them.
+
+Letters for dimensions: B sentences, S source positions, T target positions. Masks are True where there is a token.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from translator.data.packing import pack
+from translator.errors import UserError
+from translator.ids import BOS, EOS, PAD
+
+Ids = np.ndarray | list[int]  # of one sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Pairs of similar lengths. Sources end with EOS; `target_in` starts with BOS, `target_out` ends with EOS."""
+
+    source: Tensor  # (B, S) int64
+    source_mask: Tensor  # (B, S) bool
+    target_in: Tensor  # (B, T) int64
+    target_out: Tensor  # (B, T) int64, PAD where there is nothing to predict
+    target_mask: Tensor  # (B, T) bool
+    indices: Tensor  # (B,) int64 rows of the table or, when streaming, numbers of the pairs read
+    num_source_tokens: int  # real ones, EOS included; kept as numbers so that nobody waits for a device to count
+    num_target_tokens: int
+
+    @classmethod
+    def from_rows(cls, sources: Sequence[Ids], targets: Sequence[Ids], indices: np.ndarray) -> Self:
+        """From ragged rows of ids: sources with EOS, targets with neither BOS nor EOS."""
+        source, source_mask = _pad_rows(sources)
+        pieces, pieces_mask = _pad_rows(targets)
+        num_rows, num_pieces = pieces.shape
+        target_in = np.full((num_rows, num_pieces + 1), PAD, dtype=np.int64)
+        target_in[:, 0] = BOS
+        target_in[:, 1:] = pieces
+        target_out = np.full((num_rows, num_pieces + 1), PAD, dtype=np.int64)
+        target_out[:, :-1] = pieces
+        target_out[np.arange(num_rows), pieces_mask.sum(axis=1)] = EOS
+        target_mask = np.ones((num_rows, num_pieces + 1), dtype=bool)
+        target_mask[:, 1:] = pieces_mask
+        return cls(
+            source=torch.from_numpy(source),
+            source_mask=torch.from_numpy(source_mask),
+            target_in=torch.from_numpy(target_in),
+            target_out=torch.from_numpy(target_out),
+            target_mask=torch.from_numpy(target_mask),
+            indices=torch.from_numpy(np.asarray(indices, dtype=np.int64)),
+            num_source_tokens=int(source_mask.sum()),
+            num_target_tokens=int(target_mask.sum()),
+        )
+
+    def __len__(self) -> int:
+        return self.source.shape[0]
+
+    @property
+    def padding_share(self) -> float:
+        """The share of padding among all source and target positions."""
+        num_positions = self.source.numel() + self.target_out.numel()
+        return 1 - (self.num_source_tokens + self.num_target_tokens) / num_positions
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Self:
+        return self._apply(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        """Copies into page-locked memory, from which a GPU can fetch while the CPU goes on."""
+        return self._apply(Tensor.pin_memory)
+
+    def split(self) -> tuple[Self, Self]:
+        """Two halves by sentences, for when the whole does not fit into memory."""
+        if len(self) < 2:
+            raise ValueError("a batch of one sentence cannot be split")
+        middle = (len(self) + 1) // 2
+        return self._rows(slice(None, middle)), self._rows(slice(middle, None))
+
+    def _rows(self, rows: slice) -> Self:
+        num_source_tokens = self.source_mask[rows].sum(dim=1)
+        num_target_tokens = self.target_mask[rows].sum(dim=1)
+        width, target_width = int(num_source_tokens.max()), int(num_target_tokens.max())
+        return type(self)(
+            source=self.source[rows, :width],
+            source_mask=self.source_mask[rows, :width],
+            target_in=self.target_in[rows, :target_width],
+            target_out=self.target_out[rows, :target_width],
+            target_mask=self.target_mask[rows, :target_width],
+            indices=self.indices[rows],
+            num_source_tokens=int(num_source_tokens.sum()),
+            num_target_tokens=int(num_target_tokens.sum()),
+        )
+
+    def _apply(self, function: Callable[[Tensor], Tensor]) -> Self:
+        return replace(
+            self,
+            source=function(self.source),
+            source_mask=function(self.source_mask),
+            target_in=function(self.target_in),
+            target_out=function(self.target_out),
+            target_mask=function(self.target_mask),
+            indices=function(self.indices),
+        )
+
+
+def _pad_rows(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
+    """Ragged rows as one matrix filled up with PAD, and where its tokens are."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
+    matrix = np.full(mask.shape, PAD, dtype=np.int64)
+    matrix[mask] = np.concatenate(rows, dtype=np.int64, casting="unsafe")
+    return matrix, mask
+
+
+class BatchSampler:
+    """Which rows make up which batch: a pure function of (seed, epoch), the same on every rank.
+
+    `parts` are the training corpora that lie one after the other in the rows, as (number of rows, weight): with weight
+    1 a row comes once in an epoch, with 2 twice, with 0.5 every second epoch, a different half each time. The ranks'
+    shares of an epoch are disjoint, complete and of equal number: where the number of batches is no multiple of the
+    number of ranks, the largest ones are halved. An epoch costs memory for the row numbers alone, four bytes a row.
+    """
+
+    def __init__(
+        self,
+        source_lengths: np.ndarray,  # with EOS
+        target_lengths: np.ndarray,  # with EOS
+        *,
+        batch_tokens: int,  # most target positions of a batch, padding included; twice as many source positions
+        seed: int,
+        rank: int = 0,
+        num_ranks: int = 1,
+        parts: Sequence[tuple[int, float]] | None = None,
+    ) -> None:
+        self.source_lengths = source_lengths
+        self.target_lengths = target_lengths
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        self.rank = rank
+        self.num_ranks = num_ranks
+        self.parts = [(len(source_lengths), 1.0)] if parts is None else list(parts)
+        assert sum(num_rows for num_rows, _ in self.parts) == len(source_lengths) == len(target_lengths)
+        assert 0 <= rank < num_ranks
+        self._last_epoch: tuple[int, list[np.ndarray]] | None = None
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Plain values on which the order depends."""
+        return {
+            "seed": self.seed,
+            "batch_tokens": self.batch_tokens,
+            "num_ranks": self.num_ranks,
+            "parts": [[num_rows, float(weight)] for num_rows, weight in self.parts],
+            "num_tokens": int(self.source_lengths.sum(dtype=np.int64) + self.target_lengths.sum(dtype=np.int64)),
+        }
+
+    def epoch(self, number: int) -> list[np.ndarray]:
+        """The rows of each batch of this rank, in the order of training."""
+        if self._last_epoch is None or self._last_epoch[0] != number:
+            self._last_epoch = number, self._make_epoch(number)
+        return self._last_epoch[1]
+
+    def _make_epoch(self, number: int) -> list[np.ndarray]:
+        rng = np.random.default_rng([self.seed, number])
+        rows = self._rows_of_epoch(number)
+        batches = pack(self.source_lengths[rows], self.target_lengths[rows], self.batch_tokens, rng)
+        if len(rows) < self.num_ranks:
+            raise UserError(
+                f"an epoch has {len(rows)} training pairs for {self.num_ranks} processes: each needs at least one; "
+                "use more text (data.train, data.train_weights) or fewer processes"
+            )
+        return share([rows[batch] for batch in batches], self.rank, self.num_ranks, rng)
+
+    def _rows_of_epoch(self, number: int) -> np.ndarray:
+        chosen: list[np.ndarray] = []
+        first = 0
+        for part, (num_rows, weight) in enumerate(self.parts):
+            num_whole, share = divmod(Fraction(weight).limit_denominator(10**6), 1)
+            chosen += [np.arange(first, first + num_rows, dtype=np.int32)] * int(num_whole)
+            if share:
+                # A window goes round and round a fixed permutation, so every row comes equally often.
+                fixed = np.random.default_rng([self.seed, part, 1]).permutation(num_rows).astype(np.int32)
+                start, stop = int(number * share * num_rows), int((number + 1) * share * num_rows)
+                chosen.append(first + fixed[np.arange(start, stop) % num_rows])
+            first += num_rows
+        return np.concatenate(chosen)
+
+
+def share(batches: list[np.ndarray], rank: int, num_ranks: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """The shuffled batches of one rank. Together the ranks have all rows, each once and in as many batches as any."""
+    batches = _equalize(batches, num_ranks)
+    return [batches[position] for position in rng.permutation(len(batches))[rank::num_ranks]]
+
+
+def _equalize(batches: list[np.ndarray], num_ranks: int) -> list[np.ndarray]:
+    """Halves the largest batches until their number is a multiple of the number of ranks."""
+    heap = [(-len(batch), position) for position, batch in enumerate(batches)]
+    heapq.heapify(heap)
+    batches = list(batches)
+    while len(batches) % num_ranks:
+        _, position = heapq.heappop(heap)
+        batch = batches[position]
+        middle = (len(batch) + 1) // 2
+        batches[position] = batch[:middle]
+        batches.append(batch[middle:])
+        heapq.heappush(heap, (-middle, position))
+        heapq.heappush(heap, (middle - len(batch), len(batches) - 1))
+    return batches

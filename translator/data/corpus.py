@@ -1,0 +1,202 @@
+"""Parallel text: pairs of a source and a target sentence, read in order and never all in memory.
+
+PREFIX.en, PREFIX.de    two files of the same number of lines; each may be PREFIX.en.gz (a plain file goes first)
+NAME.tsv, NAME.tsv.gz   one file: the source, a tab, the target, and perhaps more columns, which are not read. There
+                        is no header line and no quoting; a line with fewer than two columns is refused.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+
+from translator.data import demo_files
+from translator.data.files import (
+    FileFingerprint,
+    combined_fingerprint,
+    count_lines,
+    fingerprint_file,
+    read_lines,
+    require_file,
+)
+from translator.errors import UserError
+
+
+class Corpus(ABC):
+    """One split, or one training corpus of several. Every time it is read it gives the same pairs."""
+
+    name: str  # for messages, for example "train (corpora/a)"
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """The (source, target) pairs as they are written, in order. A corpus without any is refused."""
+
+    @property
+    @abstractmethod
+    def files(self) -> list[FileFingerprint]:
+        """What it is read from."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """SHA-256 of the content and of the way it is read, but not of where it lies."""
+
+    def check(self) -> None:
+        """Refuses what `__iter__` would refuse, as cheaply as possible."""
+        for _ in self:
+            pass
+
+
+@dataclass
+class Splits:
+    """Everything a run reads. A weight says how often an epoch sees each pair: 2 = twice, 0.5 = every other epoch."""
+
+    train: list[tuple[Corpus, float]]
+    valid: Corpus
+    test: Corpus | None
+
+    @property
+    def held_out(self) -> list[Corpus]:
+        return [self.valid] if self.test is None else [self.valid, self.test]
+
+    def check(self) -> None:
+        """Looks through all corpora, so that a broken one is refused now and not after hours of training."""
+        for corpus in [*(corpus for corpus, _ in self.train), *self.held_out]:
+            corpus.check()
+
+
+class TextCorpus(Corpus):
+    """Two files whose lines correspond."""
+
+    def __init__(self, name: str, source_path: Path, target_path: Path) -> None:
+        self.name = name
+        self.source_path = source_path
+        self.target_path = target_path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        is_empty = True
+        for source, target in zip_longest(read_lines(self.source_path), read_lines(self.target_path)):
+            if source is None or target is None:
+                raise self._uneven(count_lines(self.source_path), count_lines(self.target_path))
+            yield source, target
+            is_empty = False
+        if is_empty:
+            raise self._empty()
+
+    def check(self) -> None:
+        num_sources, num_targets = count_lines(self.source_path), count_lines(self.target_path)
+        if num_sources != num_targets:
+            raise self._uneven(num_sources, num_targets)
+        if num_sources == 0:
+            raise self._empty()
+
+    def _uneven(self, num_sources: int, num_targets: int) -> UserError:
+        return UserError(
+            f"{self.name}: {self.source_path} has {num_sources} lines, but {self.target_path} has {num_targets}; "
+            "line n of one must be the translation of line n of the other"
+        )
+
+    def _empty(self) -> UserError:
+        return UserError(f"{self.name}: {self.source_path} and {self.target_path} are empty; a corpus needs sentences")
+
+    @cached_property
+    def files(self) -> list[FileFingerprint]:
+        return [fingerprint_file(self.source_path), fingerprint_file(self.target_path)]
+
+    @property
+    def fingerprint(self) -> str:
+        return combined_fingerprint("two files", *(file.sha256 for file in self.files))
+
+
+class TsvCorpus(Corpus):
+    """One file whose first two columns are the source and the target."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        number = 0
+        for number, line in enumerate(read_lines(self.path), start=1):
+            columns = line.split("\t", 2)
+            if len(columns) < 2:
+                raise UserError(
+                    f"{self.path}, line {number}: no tab; every line needs the source, a tab and the target "
+                    f"(the line starts with {line[:40]!r})"
+                )
+            yield columns[0], columns[1]
+        if number == 0:
+            raise UserError(f"{self.name}: {self.path} is empty; a corpus needs sentences")
+
+    @cached_property
+    def files(self) -> list[FileFingerprint]:
+        return [fingerprint_file(self.path)]
+
+    @property
+    def fingerprint(self) -> str:
+        return combined_fingerprint("first two columns", self.files[0].sha256)
+
+
+def open_text(
+    *, source: str, target: str, train: list[str], train_weights: list[float] | None, valid: str, test: str | None
+) -> Splits:
+    """Parallel files named by prefix, or tab-separated ones named in full."""
+    if source == target:
+        raise UserError(f"data.target={target}: must differ from data.source, or a sentence is its own translation")
+    weights = [1.0] * len(train) if train_weights is None else train_weights
+    return Splits(
+        train=[
+            (_open_one("train", prefix, source, target), weight) for prefix, weight in zip(train, weights, strict=True)
+        ],
+        valid=_open_one("valid", valid, source, target),
+        test=None if test is None else _open_one("test", test, source, target),
+    )
+
+
+def open_demo(
+    *, folder: str, source: str, target: str, seed: int, num_train: int, num_valid: int, num_test: int
+) -> Splits:
+    """The embedded demo corpus, written into the folder first unless it is there already."""
+    demo_files.prepare(
+        Path(folder),
+        source=source,
+        target=target,
+        seed=seed,
+        num_train=num_train,
+        num_valid=num_valid,
+        num_test=num_test,
+    )
+    train, valid, test = (str(Path(folder) / split) for split in ("train", "valid", "test"))
+    return open_text(source=source, target=target, train=[train], train_weights=None, valid=valid, test=test)
+
+
+def _open_one(split: str, prefix: str, source: str, target: str) -> Corpus:
+    name = f"{split} ({prefix})"
+    if prefix.endswith((".tsv", ".tsv.gz")):
+        return TsvCorpus(name, _existing(split, prefix, Path(prefix)))
+    paths = (_existing(split, prefix, Path(f"{prefix}.{language}")) for language in (source, target))
+    return TextCorpus(name, *paths)
+
+
+def _existing(split: str, prefix: str, path: Path) -> Path:
+    """The file itself or else its compressed form."""
+    compressed = path.with_name(path.name + ".gz")
+    for candidate in (path, compressed):
+        if candidate.is_file():
+            return candidate
+    option = f"data.{split}={prefix}"
+    if path.name.endswith((".tsv", ".tsv.gz")) or path.is_dir():
+        require_file(path)
+    if compressed.is_dir():
+        require_file(compressed)
+    if Path(prefix).is_dir():
+        remedy = f"{prefix} is a directory; add the name that the two files share, as in {Path(prefix) / split}"
+    elif Path(prefix).is_file():
+        remedy = (
+            f"leave the language away: data.{split}={Path(prefix).with_suffix('')} (a file of two columns ends in .tsv)"
+        )
+    else:
+        remedy = "give the part of the names that comes before the language code"
+    raise UserError(f"{option}: there is no file {path} or {compressed.name}; {remedy}")

@@ -1,0 +1,174 @@
+"""The endless stream of batches that a trainer consumes, made ahead in a thread, with a place that can be saved."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from translator.data.batching import Batch, BatchSampler
+from translator.data.packing import pack
+from translator.data.prefetch import Prefetcher
+from translator.data.tables import TokenTable
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+
+
+class Place(NamedTuple):
+    """The batch that comes next."""
+
+    epoch: int = 0
+    position: int = 0  # among the batches of the epoch, or of the block when streaming
+    block: int = 0  # of a streamed epoch
+
+
+class BatchSource(Protocol):
+    """Where batches come from. It is called in another thread and must not be changed after."""
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Plain values on which the order of the batches depends: a place means nothing under others."""
+
+    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+        """Goes on from a place, over all epochs; each batch comes with the place after it."""
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """Of this rank, 0 where that is not known; with weighted corpora epochs may differ by a few."""
+
+
+class TableBatches:
+    """Batches of a table's rows in the order of a sampler, perhaps with subword regularisation.
+
+    With `sampling` the words are split anew in each epoch, decided by (seed, epoch, row). Sentences grow by that while
+    the sampler knows their ordinary lengths: give it the `batch_tokens` of `fitted_batch_tokens`.
+    """
+
+    def __init__(
+        self, table: TokenTable, sampler: BatchSampler, *, tokenizer: Tokenizer | None = None, sampling: float = 0.0
+    ) -> None:
+        assert sampling == 0 or tokenizer is not None
+        self.table = table
+        self.sampler = sampler
+        self.tokenizer = tokenizer
+        self.sampling = sampling
+
+    @property
+    def description(self) -> dict[str, Any]:
+        return {**self.sampler.description, "sampling": self.sampling}
+
+    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+        epoch, position = place.epoch, place.position
+        while True:
+            rows_of_batches = self.sampler.epoch(epoch)
+            for number in range(position, len(rows_of_batches)):
+                is_last = number + 1 == len(rows_of_batches)
+                after = Place(epoch + 1) if is_last else Place(epoch, number + 1)
+                yield self._batch(epoch, rows_of_batches[number]), after
+            epoch, position = epoch + 1, 0
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return len(self.sampler.epoch(0))
+
+    def _batch(self, epoch: int, rows: np.ndarray) -> Batch:
+        sources, targets = self.table.rows(rows)
+        if not self.sampling:
+            return Batch.from_rows(sources, targets, rows)
+        assert self.tokenizer is not None
+        seeds = [f"{self.sampler.seed} {epoch} {row}" for row in rows.tolist()]
+        new_sources = self.tokenizer.resample_source((row.tolist() for row in sources), self.sampling, seeds)
+        new_targets = self.tokenizer.resample_target((row.tolist() for row in targets), self.sampling, seeds)
+        return Batch.from_rows(new_sources, new_targets, rows)
+
+
+class BatchLoader:
+    """Iterates over batches without end; the epochs follow one another.
+
+    `epoch` and `state_dict` tell about the batches handed out, not about those made ahead, so training goes on after a
+    checkpoint with exactly the batch that would have come next. After the last batch of an epoch, `epoch` is the next.
+    """
+
+    def __init__(self, source: BatchSource, *, num_ahead: int = 16, pin_memory: bool = False) -> None:
+        self._source = source
+        self._num_ahead = num_ahead
+        self._pin_memory = pin_memory
+        self._place = Place()
+        self._prefetcher: Prefetcher[tuple[Batch, Place]] | None = None
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._prefetcher is None:
+            make_batches = partial(_batches_from, self._source, self._place, self._pin_memory)
+            self._prefetcher = Prefetcher(make_batches, self._num_ahead)
+        try:
+            batch, self._place = next(self._prefetcher)
+        except BaseException:
+            self.close()
+            raise
+        return batch
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next batch, counted from 0."""
+        return self._place.epoch
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return self._source.batches_per_epoch
+
+    @property
+    def position(self) -> int:
+        """How many batches of the epoch (of its block, when streaming) were handed out."""
+        return self._place.position
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"place": self._place._asdict(), "description": self._source.description}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        ours, theirs = self._source.description, state["description"]
+        changed = [f"{name} {theirs.get(name)} → {value}" for name, value in ours.items() if theirs.get(name) != value]
+        if changed:
+            raise UserError(
+                f"the place in the training data cannot be found again, since this changed: {', '.join(changed)}; "
+                "resume with the options and corpora of the run, or start a new one"
+            )
+        self.close()
+        self._place = Place(**state["place"])
+
+    def close(self) -> None:
+        """Ends the thread; the next batch asked for starts it again."""
+        if self._prefetcher is not None:
+            self._prefetcher.close()
+            self._prefetcher = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterator[tuple[Batch, Place]]:
+    for batch, after in source.batches(place):
+        yield batch.pin_memory() if pin_memory else batch, after
+
+
+def ordered_batches(table: TokenTable, batch_tokens: int) -> list[Batch]:
+    """All rows, the longest first; `Batch.indices` tells where each belongs. For validation."""
+    groups = pack(table.source_lengths, table.target_lengths, batch_tokens, np.random.default_rng(0))
+    groups.sort(key=lambda rows: (-int(table.target_lengths[rows].max()), int(rows.min())))
+    return [Batch.from_rows(*table.rows(rows), rows) for rows in groups]
+
+
+def fitted_batch_tokens(table: TokenTable, tokenizer: Tokenizer, sampling: float, batch_tokens: int) -> int:
+    """The budget that keeps sampled batches near `batch_tokens`, measured on up to 1,000 rows spread over the table."""
+    if not sampling:
+        return batch_tokens
+    rows = np.unique(np.linspace(0, len(table) - 1, num=1_000, dtype=np.int64))
+    _, targets = table.rows(rows)
+    sampled = tokenizer.resample_target((row.tolist() for row in targets), sampling, [str(row) for row in rows])
+    growth = (sum(map(len, sampled)) + len(rows)) / int(table.target_lengths[rows].sum())
+    return max(1, int(batch_tokens / growth))

@@ -1,0 +1,73 @@
+"""A thread that works ahead."""
+
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+LONGEST_WAIT = 10.0  # seconds for the thread to notice that it shall end; it may hang in a network
+
+
+class Prefetcher(Generic[Item]):
+    """Runs an iterator in a thread, up to `depth` items ahead of its user.
+
+    An exception of the iterator is raised where the item is asked for. The thread ends with `close`, when the
+    prefetcher is forgotten, and before the interpreter ends; so it must not know the prefetcher.
+    """
+
+    def __init__(self, make_iterator: Callable[[], Iterator[Item]], depth: int) -> None:
+        self._queue: queue.Queue[tuple[Item | None, BaseException | None]] = queue.Queue(depth)
+        stop = threading.Event()
+        thread = threading.Thread(
+            target=_produce, args=(make_iterator, self._queue, stop), name="prefetch", daemon=True
+        )
+        self._finalizer = weakref.finalize(self, _finish, thread, self._queue, stop)
+        thread.start()
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        if not self._finalizer.alive:
+            raise StopIteration
+        item, error = self._queue.get()
+        if error is not None:
+            self.close()
+            raise error
+        assert item is not None
+        return item
+
+    def close(self) -> None:
+        self._finalizer()
+
+
+def _produce(
+    make_iterator: Callable[[], Iterator[Item]],
+    items: "queue.Queue[tuple[Item | None, BaseException | None]]",
+    stop: threading.Event,
+) -> None:
+    try:
+        for item in make_iterator():
+            if stop.is_set():
+                return
+            items.put((item, None))
+        items.put((None, StopIteration()))
+    except BaseException as error:
+        items.put((None, error))
+
+
+def _finish(
+    thread: threading.Thread, items: "queue.Queue[tuple[Item | None, BaseException | None]]", stop: threading.Event
+) -> None:
+    stop.set()
+    if thread is threading.current_thread():  # where the garbage collector may happen to run
+        return
+    deadline = time.monotonic() + LONGEST_WAIT
+    while thread.is_alive() and time.monotonic() < deadline:
+        try:
+            items.get_nowait()  # makes room for what it is about to put
+        except queue.Empty:
+            thread.join(timeout=0.01)

@@ -1,0 +1,135 @@
+"""Batches of a corpus that is never stored: read, tokenised, shuffled in blocks and forgotten.
+
+An epoch reads the corpus once. Every block of `shuffle_buffer` pairs is tokenised, packed into batches by length and
+shuffled by (seed, epoch, block), so the order is reproducible and only one block is in memory. Pairs far apart in the
+corpus never meet in a batch. Each rank reads and tokenises everything and keeps its share of the batches: only so do
+all ranks have the same number of them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from translator.data.batching import Batch, share
+from translator.data.loader import Place
+from translator.data.packing import pack
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+
+CHUNK_PAIRS = 1_000  # tokenised together
+
+
+class StreamedBatches:
+    """Batches of the pairs of an iterable that can be read again and again, for `BatchLoader`.
+
+    Going on from a place reads and cleans again what comes before its block in the epoch, without tokenising it: about
+    as many seconds as reading took the first time. Pairs longer than `max_pieces` are left out (0 = none), and so is a
+    block with fewer pairs than ranks, which only the last one of an epoch can be. `Batch.indices` are numbers of pairs
+    in the order of reading.
+    """
+
+    def __init__(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        tokenizer: Tokenizer,
+        *,
+        batch_tokens: int,
+        seed: int,
+        shuffle_buffer: int,
+        max_pieces: int = 0,
+        sampling: float = 0.0,
+        rank: int = 0,
+        num_ranks: int = 1,
+    ) -> None:
+        assert 0 <= rank < num_ranks
+        self.pairs = pairs
+        self.tokenizer = tokenizer
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+        self.shuffle_buffer = max(shuffle_buffer, num_ranks)
+        self.max_pieces = max_pieces
+        self.sampling = sampling
+        self.rank = rank
+        self.num_ranks = num_ranks
+
+    @property
+    def description(self) -> dict[str, Any]:
+        names = ("batch_tokens", "seed", "shuffle_buffer", "max_pieces", "sampling", "num_ranks")
+        return {name: getattr(self, name) for name in names} | {"tokenizer": self.tokenizer.fingerprint}
+
+    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+        epoch, position, first_block = place
+        while True:
+            num_batches = 0
+            for block, texts, is_last_block in self._blocks(first_block):
+                batches = self._batches_of_block(epoch, block, texts)
+                for number in range(position, len(batches)):
+                    is_last = is_last_block and number + 1 == len(batches)
+                    after = Place(epoch + 1) if is_last else Place(epoch, number + 1, block)
+                    yield batches[number], after
+                num_batches += len(batches)
+                position = 0
+            if num_batches == 0 and first_block == 0:
+                raise UserError(
+                    f"an epoch of the streamed corpus has too few pairs for {self.num_ranks} processes with "
+                    f"data.max_pieces={self.max_pieces}; use more text or a higher limit"
+                )
+            epoch, first_block = epoch + 1, 0
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return 0  # a stream does not tell how long it is
+
+    def _blocks(self, first: int) -> Iterator[tuple[int, list[tuple[str, str]], bool]]:
+        """Number and pairs of each block of an epoch, and whether it is the last one."""
+        iterator = islice(iter(self.pairs), first * self.shuffle_buffer, None)
+        texts = list(islice(iterator, self.shuffle_buffer))
+        while texts:
+            following = list(islice(iterator, 1))
+            yield first, texts, not following
+            texts = following + list(islice(iterator, self.shuffle_buffer - 1)) if following else []
+            first += 1
+
+    def _batches_of_block(self, epoch: int, block: int, texts: Sequence[tuple[str, str]]) -> list[Batch]:
+        """This rank's batches of the block."""
+        numbers, sources, targets = self._encode_block(epoch, block * self.shuffle_buffer, texts)
+        if len(numbers) < self.num_ranks:
+            return []
+        source_lengths = np.array([len(row) for row in sources], dtype=np.int32)
+        target_lengths = np.array([len(row) + 1 for row in targets], dtype=np.int32)  # with EOS
+        rng = np.random.default_rng([self.seed, epoch, block])
+        groups = pack(source_lengths, target_lengths, self.batch_tokens, rng)
+        return [
+            Batch.from_rows([sources[row] for row in rows], [targets[row] for row in rows], numbers[rows])
+            for rows in share(groups, self.rank, self.num_ranks, rng)
+        ]
+
+    def _encode_block(
+        self, epoch: int, first_number: int, texts: Sequence[tuple[str, str]]
+    ) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+        """Numbers, source ids and target ids of the pairs that are not too long."""
+        numbers: list[int] = []
+        sources: list[np.ndarray] = []
+        targets: list[np.ndarray] = []
+        for start in range(0, len(texts), CHUNK_PAIRS):
+            chunk = texts[start : start + CHUNK_PAIRS]
+            encoded_sources = self.tokenizer.encode_source([source for source, _ in chunk])
+            encoded_targets = self.tokenizer.encode_target([target for _, target in chunk])
+            kept = [
+                row
+                for row, (source, target) in enumerate(zip(encoded_sources, encoded_targets, strict=True))
+                if not self.max_pieces or max(len(source) - 1, len(target)) <= self.max_pieces
+            ]
+            encoded_sources = [encoded_sources[row] for row in kept]
+            encoded_targets = [encoded_targets[row] for row in kept]
+            kept_numbers = [first_number + start + row for row in kept]
+            if self.sampling:
+                seeds = [f"{self.seed} {epoch} {number}" for number in kept_numbers]
+                encoded_sources = self.tokenizer.resample_source(encoded_sources, self.sampling, seeds)
+                encoded_targets = self.tokenizer.resample_target(encoded_targets, self.sampling, seeds)
+            numbers += kept_numbers
+            sources += [np.array(row, dtype=np.int32) for row in encoded_sources]
+            targets += [np.array(row, dtype=np.int32) for row in encoded_targets]
+        return np.array(numbers, dtype=np.int64), sources, targets

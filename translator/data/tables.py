@@ -1,0 +1,238 @@
+"""Tokenised corpora on disk: memory-mapped Arrow tables, made once and found again by what they were made from.
+
+A table's folder is named by a fingerprint of the cleaned text, the tokenizer and the options, so a change of any of
+them leads to another folder. It takes four bytes for each piece and sixteen for each pair.
+"""
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import pyarrow
+
+from translator.data.atomic import new_folder
+from translator.data.cleaning import CleanedCorpus
+from translator.data.corpus import Corpus
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1  # to be raised when the same inputs give another table
+CHUNK_PAIRS = 4_000  # tokenised together by one process, and one record batch of the Arrow file
+IDS = pyarrow.list_(pyarrow.int32())
+SCHEMA = pyarrow.schema([("source", IDS), ("target", IDS)])
+ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "pairs.arrow", "source_lengths.npy", "target_lengths.npy"
+
+
+class TokenTable:
+    """Token ids of pairs: sources with EOS, targets with neither BOS nor EOS. Nothing but page cache holds them.
+
+    The lengths are those in a batch: with EOS, on both sides.
+    """
+
+    def __init__(
+        self,
+        dataset: datasets.Dataset,
+        source_lengths: np.ndarray,  # (number of rows,) int32
+        target_lengths: np.ndarray,
+        *,
+        num_dropped: int,  # pairs that were left out because of `max_pieces`
+        cleaning_report: dict[str, Any] | None = None,
+    ) -> None:
+        assert len(dataset) == len(source_lengths) == len(target_lengths)
+        self.dataset = dataset
+        self.source_lengths = source_lengths
+        self.target_lengths = target_lengths
+        self.num_dropped = num_dropped
+        self.cleaning_report = cleaning_report  # of the reading that the table was made from
+        self._source = _IdColumn(dataset.data.column("source"))
+        self._target = _IdColumn(dataset.data.column("target"))
+
+    @classmethod
+    def open(cls, folder: Path) -> "TokenTable":
+        description = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+        return cls(
+            datasets.Dataset.from_file(str(folder / ARROW_NAME)),
+            np.load(folder / SOURCE_LENGTHS_NAME, mmap_mode="r"),
+            np.load(folder / TARGET_LENGTHS_NAME, mmap_mode="r"),
+            num_dropped=description["num_dropped"],
+            cleaning_report=description["cleaning_report"],
+        )
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def rows(self, indices: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Source and target ids of these rows, as views of the memory-mapped file."""
+        return self._source.rows(indices), self._target.rows(indices)
+
+
+class _IdColumn:
+    """Quick access to the lists of an Arrow column: some twenty times that of `Dataset.__getitem__`."""
+
+    def __init__(self, column: pyarrow.ChunkedArray) -> None:
+        self._offsets = [chunk.offsets.to_numpy() for chunk in column.chunks]
+        self._values = [chunk.values.to_numpy() for chunk in column.chunks]
+        self._ends = np.cumsum([len(chunk) for chunk in column.chunks])
+
+    def rows(self, indices: np.ndarray) -> list[np.ndarray]:
+        chunks = np.searchsorted(self._ends, indices, side="right")
+        firsts = np.append(0, self._ends)[chunks]
+        offsets, values = self._offsets, self._values
+        places = zip(chunks.tolist(), (indices - firsts).tolist(), strict=True)
+        return [values[chunk][offsets[chunk][row] : offsets[chunk][row + 1]] for chunk, row in places]
+
+
+def join_tables(tables: Sequence[TokenTable]) -> TokenTable:
+    """One table with the rows of all, in order. The lengths are copied: eight bytes a pair."""
+    if len(tables) == 1:
+        return tables[0]
+    return TokenTable(
+        datasets.concatenate_datasets([table.dataset for table in tables]),
+        np.concatenate([table.source_lengths for table in tables]),
+        np.concatenate([table.target_lengths for table in tables]),
+        num_dropped=sum(table.num_dropped for table in tables),
+    )
+
+
+def build_table(
+    corpus: Corpus, tokenizer: Tokenizer, *, cache_dir: Path, num_processes: int = 0, max_pieces: int = 0
+) -> TokenTable:
+    """The table of the corpus, made if it was not before.
+
+    Pairs with more than `max_pieces` pieces on a side are left out and counted; 0 is no limit. `num_processes`
+    tokenise, 0 being one for each core that this process may use, while this one reads, cleans and writes.
+    """
+    made_from = [FORMAT, corpus.fingerprint, tokenizer.fingerprint, max_pieces]
+    folder = cache_dir / f"table-{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]}"
+    if not folder.exists():
+        with new_folder(folder) as temporary:
+            _write_table(temporary, corpus, tokenizer, num_processes, max_pieces)
+    table = TokenTable.open(folder)
+    logger.info("%s: %d pairs in %s", corpus.name, len(table), folder)
+    if table.num_dropped:
+        logger.info("%s: %d pairs longer than data.max_pieces=%d left out", corpus.name, table.num_dropped, max_pieces)
+    return table
+
+
+def _write_table(folder: Path, corpus: Corpus, tokenizer: Tokenizer, num_processes: int, max_pieces: int) -> None:
+    source_lengths: list[np.ndarray] = []
+    target_lengths: list[np.ndarray] = []
+    num_dropped = 0
+    with (
+        pyarrow.OSFile(str(folder / ARROW_NAME), "wb") as file,
+        pyarrow.ipc.new_stream(file, SCHEMA) as writer,
+    ):
+        for chunk in _encode_all(corpus, tokenizer, num_processes, max_pieces):
+            writer.write_batch(pyarrow.record_batch([chunk.source.to_arrow(), chunk.target.to_arrow()], schema=SCHEMA))
+            source_lengths.append(chunk.source.lengths)
+            target_lengths.append(chunk.target.lengths + 1)  # with EOS
+            num_dropped += chunk.num_dropped
+    if sum(map(len, source_lengths)) == 0:
+        raise UserError(
+            f"data.max_pieces={max_pieces}: each of the {num_dropped} pairs of {corpus.name} is longer; raise the limit"
+        )
+    np.save(folder / SOURCE_LENGTHS_NAME, np.concatenate(source_lengths))
+    np.save(folder / TARGET_LENGTHS_NAME, np.concatenate(target_lengths))
+    report = corpus.report.to_dict() if isinstance(corpus, CleanedCorpus) else None
+    description = {"format": FORMAT, "corpus": corpus.name, "num_dropped": num_dropped, "cleaning_report": report}
+    (folder / "table.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class _Ragged:
+    """Rows of ids one after the other."""
+
+    ids: np.ndarray  # int32
+    lengths: np.ndarray  # int32
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Sequence[int]]) -> "_Ragged":
+        lengths = np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
+        ids = np.fromiter((i for row in rows for i in row), dtype=np.int32, count=int(lengths.sum()))
+        return cls(ids, lengths)
+
+    def to_arrow(self) -> pyarrow.ListArray:
+        offsets = np.append(0, np.cumsum(self.lengths)).astype(np.int32)
+        return pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(self.ids))
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    source: _Ragged
+    target: _Ragged
+    num_dropped: int
+
+
+def _encode_chunk(pairs: list[tuple[str, str]], tokenizer: Tokenizer, max_pieces: int) -> _Chunk:
+    sources = tokenizer.encode_source([source for source, _ in pairs])
+    targets = tokenizer.encode_target([target for _, target in pairs])
+    kept = [
+        (source, target)
+        for source, target in zip(sources, targets, strict=True)
+        if not max_pieces or max(len(source) - 1, len(target)) <= max_pieces
+    ]
+    return _Chunk(
+        _Ragged.from_rows([source for source, _ in kept]),
+        _Ragged.from_rows([target for _, target in kept]),
+        num_dropped=len(pairs) - len(kept),
+    )
+
+
+def _encode_all(
+    pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer, num_processes: int, max_pieces: int
+) -> Iterator[_Chunk]:
+    """Chunks in the order of the pairs; no more than two for each process are under way."""
+    num_processes = num_processes or _num_cores()
+    iterator = iter(pairs)
+    first = list(islice(iterator, CHUNK_PAIRS))
+    if num_processes == 1 or len(first) < CHUNK_PAIRS:  # a small corpus is not worth other processes
+        while first:
+            yield _encode_chunk(first, tokenizer, max_pieces)
+            first = list(islice(iterator, CHUNK_PAIRS))
+        return
+    # Workers run SentencePiece alone, so they can be forked where that is possible; all else imports the program anew.
+    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    executor = ProcessPoolExecutor(num_processes, context, _start_worker, (tokenizer, max_pieces))
+    try:
+        under_way: deque[Future[_Chunk]] = deque()
+        while first or under_way:
+            if first:
+                under_way.append(executor.submit(_encode_in_worker, first))
+                first = list(islice(iterator, CHUNK_PAIRS))
+            if len(under_way) >= 2 * num_processes or not first:
+                yield under_way.popleft().result()
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_worker: tuple[Tokenizer, int] | None = None  # of a worker process
+
+
+def _start_worker(tokenizer: Tokenizer, max_pieces: int) -> None:
+    global _worker
+    _worker = tokenizer, max_pieces
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C
+
+
+def _encode_in_worker(pairs: list[tuple[str, str]]) -> _Chunk:
+    assert _worker is not None
+    return _encode_chunk(pairs, *_worker)

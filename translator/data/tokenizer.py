@@ -1,0 +1,267 @@
+"""SentencePiece models trained inside the program, with the special ids of `translator.ids`.
+
+Text comes back from its ids as it was: nothing is normalised here (cleaning does that), spaces at the ends and several
+in a row are kept, and with byte fallback a character that is not in the vocabulary becomes its UTF-8 bytes. Without
+byte fallback unknown characters are lost, and "▁" (U+2581), which SentencePiece uses for the space, becomes one. Lone
+surrogates are no Unicode text and cannot be encoded.
+"""
+
+import hashlib
+import io
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Self
+
+import sentencepiece
+
+from translator.data.atomic import new_folder
+from translator.data.subword_sampling import WORD_START, BpeDropout, SubwordSampler, UnigramSampling
+from translator.errors import UserError
+from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1  # of the saved folder; a higher number makes cached tokenizers be trained anew
+NUM_BYTES = 256  # pieces that byte fallback adds
+SAMPLERS = {"bpe": BpeDropout, "unigram": UnigramSampling}
+# The trained unigram model depends on the number of threads, so it is the same on every machine.
+NUM_TRAINING_THREADS = 4
+MAX_TRAINING_PAIRS = 2_000_000
+MAX_SENTENCE_BYTES = 1_000_000  # SentencePiece leaves out longer ones; its own limit of 4,192 is short for paragraphs
+# Code points that are no characters, one of which stands for a "▁" in the text while SentencePiece looks at it.
+NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
+
+
+@dataclass(frozen=True)
+class TokenizerOptions:
+    kind: str = "bpe"  # or unigram, char
+    vocab_size: int = 8_000
+    joint: bool = True
+    byte_fallback: bool = True
+    character_coverage: float = 1.0
+    seed: int = 1  # of the choice of training pairs, where there are more than MAX_TRAINING_PAIRS
+
+
+class Tokenizer:
+    """One SentencePiece model for both languages, or one for each."""
+
+    def __init__(self, kind: str, models: Sequence[bytes]) -> None:
+        assert len(models) in (1, 2)
+        self.kind = kind
+        self.joint = len(models) == 1
+        self._models = [bytes(model) for model in models]
+        self._processors = [sentencepiece.SentencePieceProcessor(model_proto=model) for model in self._models]
+        self._source, self._target = self._processors[0], self._processors[-1]
+        self._samplers: dict[tuple[int, float], SubwordSampler] = {}
+        for processor in self._processors:
+            special = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
+            assert special == (PAD, UNK, BOS, EOS), special
+
+    @classmethod
+    def train(
+        cls,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        kind: str = "bpe",
+        vocab_size: int = 8_000,
+        joint: bool = True,
+        byte_fallback: bool = True,
+        character_coverage: float = 1.0,
+        seed: int = 1,
+        num_threads: int = NUM_TRAINING_THREADS,
+    ) -> Self:
+        """Learns the pieces from the pairs, or from a random choice of two million where there are more.
+
+        Text that yields fewer pieces than `vocab_size` gives a smaller vocabulary, with a warning; a `vocab_size` too
+        small for the characters of the text is refused. (A `char` vocabulary with byte fallback just takes the most
+        frequent ones.) The same pairs and options give the same tokenizer; with unigram, the same threads too.
+        """
+        chosen = _choose(pairs, MAX_TRAINING_PAIRS, seed)
+        sides = (
+            [[text for pair in chosen for text in pair]]
+            if joint
+            else [list(side) for side in zip(*chosen, strict=True)]
+        )
+        if not chosen or not all(any(map(str.strip, side)) for side in sides):
+            raise UserError("data.train: no text is left to train the tokenizer on; look at the report of the cleaning")
+        options = TokenizerOptions(kind, vocab_size, joint, byte_fallback, character_coverage, seed)
+        return cls(kind, [_train_model(side, options, num_threads) for side in sides])
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        try:
+            description = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+            models = [(folder / name).read_bytes() for name in description["models"]]
+            return cls(description["kind"], models)
+        except FileNotFoundError as error:
+            raise UserError(f"{error.filename}: no such file; a tokenizer's folder has it") from error
+        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise UserError(f"{folder}: not a tokenizer, or a damaged one ({error}); train it anew") from error
+
+    def save(self, folder: Path) -> None:
+        """Writes plain SentencePiece models, which other programs read too, and a description of them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        names = ["joint.model"] if self.joint else ["source.model", "target.model"]
+        for name, model in zip(names, self._models, strict=True):
+            (folder / name).write_bytes(model)
+        description = {"format": FORMAT, "kind": self.kind, "models": names, "fingerprint": self.fingerprint}
+        (folder / "tokenizer.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+    @property
+    def source_vocab_size(self) -> int:
+        return self._source.get_piece_size()
+
+    @property
+    def target_vocab_size(self) -> int:
+        return self._target.get_piece_size()
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells tokenizers apart by what they do: a SHA-256 of the models."""
+        digests = [hashlib.sha256(model).hexdigest() for model in self._models]
+        return hashlib.sha256(" ".join([self.kind, *digests]).encode()).hexdigest()
+
+    def encode_source(self, texts: Sequence[str], *, sampling: float = 0, seeds: Sequence[str] = ()) -> list[list[int]]:
+        """Ids of the pieces and EOS. With `sampling`, one of the many ways to split each text, decided by its seed."""
+        rows = [[*row, EOS] for row in _encode(self._source, texts)]
+        return self.resample_source(rows, sampling, seeds) if sampling else rows
+
+    def encode_target(self, texts: Sequence[str], *, sampling: float = 0, seeds: Sequence[str] = ()) -> list[list[int]]:
+        """Ids of the pieces alone: batches add BOS in front and EOS at the end."""
+        rows = _encode(self._target, texts)
+        return self.resample_target(rows, sampling, seeds) if sampling else rows
+
+    def resample_source(self, rows: Iterable[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
+        """Other ways to split the same texts: BPE-dropout with probability `sampling`, or unigram sampling with it as
+        the exponent of the probabilities (the smaller, the more variety). Each row is a function of its seed alone."""
+        return self._resample(0, rows, sampling, [f"source {seed}" for seed in seeds])
+
+    def resample_target(self, rows: Iterable[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
+        return self._resample(len(self._processors) - 1, rows, sampling, [f"target {seed}" for seed in seeds])
+
+    def _resample(
+        self, model: int, rows: Iterable[Sequence[int]], sampling: float, seeds: Sequence[str]
+    ) -> list[list[int]]:
+        if self.kind not in SAMPLERS:
+            raise ValueError(f"a tokenizer of kind {self.kind} splits a text in one way only")
+        key = model, sampling
+        if key not in self._samplers:
+            self._samplers[key] = SAMPLERS[self.kind](self._processors[model], sampling)
+        sampler = self._samplers[key]
+        return [sampler.sample(row, Random(seed)) for row, seed in zip(rows, seeds, strict=True)]
+
+    def decode_target(self, rows: Iterable[Sequence[int]]) -> list[str]:
+        """The texts; special ids are passed over, and bytes that are no UTF-8 become U+FFFD."""
+        return [self._target.decode([int(i) for i in row if i >= NUM_SPECIAL]) for row in rows]
+
+    def source_pieces(self, ids: Iterable[int]) -> list[str]:
+        """The pieces as SentencePiece writes them, "▁" being the space before a word."""
+        return [self._source.id_to_piece(int(i)) for i in ids]
+
+    def target_pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._target.id_to_piece(int(i)) for i in ids]
+
+
+def train_or_load_tokenizer(
+    cache_dir: Path, pairs_fingerprint: str, options: TokenizerOptions, pairs: Iterable[tuple[str, str]]
+) -> Tokenizer:
+    """The tokenizer for these pairs and options, trained if it was not before."""
+    key = json.dumps([FORMAT, sentencepiece.__version__, pairs_fingerprint, asdict(options)], sort_keys=True)
+    folder = cache_dir / f"tokenizer-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    if not folder.exists():
+        with new_folder(folder) as temporary:
+            Tokenizer.train(pairs, **asdict(options)).save(temporary)
+    return Tokenizer.load(folder)
+
+
+def _choose(pairs: Iterable[tuple[str, str]], max_pairs: int, seed: int) -> list[tuple[str, str]]:
+    """All pairs, or so many chosen at random in one pass (Vitter's Algorithm R)."""
+    random = Random(seed)
+    chosen: list[tuple[str, str]] = []
+    for number, pair in enumerate(pairs):
+        if number < max_pairs:
+            chosen.append(pair)
+        elif (place := random.randrange(number + 1)) < max_pairs:
+            chosen[place] = pair
+    return chosen
+
+
+def _train_model(texts: list[str], options: TokenizerOptions, num_threads: int) -> bytes:
+    if options.kind == "char" and not options.byte_fallback:
+        _require_room(texts, options)
+    try:
+        model = _run_trainer(texts, options, num_threads)
+    except RuntimeError:
+        _require_room(texts, options)
+        raise
+    size = _num_pieces(model)
+    if size < options.vocab_size and options.kind != "char":
+        logger.warning("tokenizer.vocab_size=%d: the training text yields only %d pieces", options.vocab_size, size)
+    return model
+
+
+def _require_room(texts: list[str], options: TokenizerOptions) -> None:
+    """Refuses a vocabulary that has no room for the characters of the text."""
+    # A model of characters that has room for all has exactly the pieces that every model must have.
+    enough = len(set().union(*texts)) + NUM_SPECIAL + NUM_BYTES + 1  # and the space, even where the text has none
+    least = _num_pieces(_run_trainer(texts, replace(options, kind="char", vocab_size=enough), num_threads=1))
+    if options.vocab_size < least:
+        raise UserError(
+            f"tokenizer.vocab_size={options.vocab_size}: the characters of the training text alone need {least}; "
+            f"use at least {least}, or a lower tokenizer.character_coverage (now {options.character_coverage})"
+        )
+
+
+def _num_pieces(model: bytes) -> int:
+    return sentencepiece.SentencePieceProcessor(model_proto=model).get_piece_size()
+
+
+def _run_trainer(texts: list[str], options: TokenizerOptions, num_threads: int) -> bytes:
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=writer,
+        model_type=options.kind,
+        vocab_size=options.vocab_size,
+        hard_vocab_limit=False,
+        byte_fallback=options.byte_fallback,
+        character_coverage=options.character_coverage,
+        pad_id=PAD,
+        unk_id=UNK,
+        bos_id=BOS,
+        eos_id=EOS,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        max_sentence_length=MAX_SENTENCE_BYTES,
+        num_threads=num_threads,
+        minloglevel=2,
+    )
+    return writer.getvalue()
+
+
+def _encode(processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str]) -> list[list[int]]:
+    rows = processor.encode(list(texts), num_threads=1)
+    for number, text in enumerate(texts):
+        if WORD_START in text:
+            rows[number] = _encode_mark(processor, text)
+    return rows
+
+
+def _encode_mark(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[int]:
+    """Encodes a text in which somebody wrote SentencePiece's own mark for the space: it is kept as its bytes."""
+    free = [c for c in NONCHARACTERS if c not in text and processor.piece_to_id(c) == UNK]
+    stand_in, mark = (
+        [processor.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode()] for character in (free[0], WORD_START)
+    )
+    if UNK in mark:  # no byte fallback
+        return processor.encode(text)
+    ids: list[int] = []
+    for i in processor.encode(text.replace(WORD_START, free[0])):
+        ids.append(i)
+        if ids[-3:] == stand_in:
+            ids[-3:] = mark
+    return ids

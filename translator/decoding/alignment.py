@@ -1,0 +1,83 @@
+"""From attention between pieces to alignment between words."""
+
+import re
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from translator.data.demo.alignment import alignment_tokens
+
+WORD_START = "\u2581"  # SentencePiece's mark for a space
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def piece_texts(pieces: Sequence[str]) -> list[str]:
+    """What each piece writes. The bytes of a character are given to the piece that completes it."""
+    texts: list[str] = []
+    pending = b""
+    for piece in pieces:
+        byte = _BYTE.fullmatch(piece)
+        if byte is None:
+            pending = b""
+            texts.append(piece.replace(WORD_START, " "))
+            continue
+        pending += bytes.fromhex(byte.group(1))
+        try:
+            texts.append(pending.decode("utf-8"))
+            pending = b""
+        except UnicodeDecodeError:
+            texts.append("")
+    return texts
+
+
+def piece_words(pieces: Sequence[str]) -> tuple[list[str], Tensor]:
+    """The W words of a text given as P pieces, and how much of each piece belongs to each word: (W, P).
+
+    Words are those of `alignment_tokens`: letters in a row, single punctuation marks, single Chinese characters. A
+    piece without a visible character, such as a lone space, belongs to no word.
+    """
+    texts = piece_texts(pieces)
+    words = alignment_tokens("".join(texts))
+    owners = [word for word, token in enumerate(words) for character in token if not character.isspace()]
+    shares = torch.zeros(len(words), len(pieces))
+    position = 0
+    for column, text in enumerate(texts):
+        visible = sum(not character.isspace() for character in text)
+        for word in owners[position : position + visible]:
+            shares[word, column] += 1 / visible
+        position += visible
+    # The first bytes of a character belong to the same word as its last.
+    for column in range(len(pieces) - 2, -1, -1):
+        if _BYTE.fullmatch(pieces[column]) and not texts[column]:
+            shares[:, column] = shares[:, column + 1]
+    return words, shares
+
+
+def word_attention(attention: Tensor, source_shares: Tensor, target_shares: Tensor) -> Tensor:
+    """Attention (T, S) between pieces as attention (target words, source words).
+
+    The weights of a source word's pieces are added up; those of a target word's pieces are averaged.
+    """
+    rows = target_shares / target_shares.sum(1, keepdim=True).clamp_min(1e-9)  # (Wt, T)
+    return rows @ attention.to(rows.dtype) @ source_shares.T  # (Wt, Ws)
+
+
+def align_words(
+    source_pieces: Sequence[str], target_pieces: Sequence[str], attention: Tensor
+) -> tuple[list[tuple[int, int]], int, int]:
+    """For each target word the source word it looks at most: (source, target) pairs, and the numbers of words.
+
+    `attention` is (target pieces, source pieces); rows and columns of EOS must have been left out.
+    """
+    source_words, source_shares = piece_words(source_pieces)
+    target_words, target_shares = piece_words(target_pieces)
+    pairs: list[tuple[int, int]] = []
+    if source_words and target_words:
+        best = word_attention(attention, source_shares, target_shares).argmax(1).tolist()
+        pairs = sorted((source, target) for target, source in enumerate(best))
+    return pairs, len(source_words), len(target_words)
+
+
+def to_pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
+    return " ".join(f"{source}-{target}" for source, target in pairs)

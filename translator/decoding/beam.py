@@ -1,0 +1,169 @@
+"""Batched beam search over the Seq2Seq contract. Letters: A sentences still running, K beam size, V vocabulary.
+
+Each step every hypothesis is continued in all ways, and the 2K best continuations of each sentence are looked at:
+at most K of them end, so at least K go on. A continuation that ends is kept if it is among the K best. What has
+ended is kept in a pool of the K best by normalised score, which nothing but a better hypothesis can push out of.
+
+A sentence is done when one of these holds:
+- No running hypothesis can come before the last of the finished ones that are asked for. Log-probabilities only fall,
+  so the best a running hypothesis with sum s can reach is s when there is no length penalty, and s / penalty(the
+  longest output) otherwise, since s is negative and both penalties grow with the length. This rule changes no result.
+- With a length penalty, K hypotheses have finished. The bound above is then too loose to stop in reasonable time; the
+  rule is that of fairseq and CTranslate2. With K = 1 it makes beam search greedy search.
+- The sentence has reached its greatest length, where every hypothesis is made to end.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from translator.decoding.constraints import Constraints
+from translator.decoding.options import Hypothesis, SearchOptions
+from translator.ids import BOS, EOS, PAD
+from translator.models.base import Seq2Seq
+
+BLOCK = 32  # neighbouring pieces of the vocabulary whose maximum is taken first when looking for the best
+
+
+def top_candidates(scores: Tensor, num_best: int) -> tuple[Tensor, Tensor]:
+    """`topk` of each row of scores (A, N), best first, several times faster on CPUs: values and where they are.
+
+    The best elements lie in the blocks with the best maxima, and there are few blocks.
+    """
+    num_rows, num_scores = scores.shape
+    num_blocks = num_scores // BLOCK
+    if num_blocks <= 2 * num_best:
+        return scores.topk(num_best)
+    whole = scores[:, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK))
+    best_blocks = whole.amax(2).topk(num_best, sorted=False).indices  # (A, n)
+    places = (best_blocks[:, :, None] * BLOCK + torch.arange(BLOCK, device=scores.device)).flatten(1)  # (A, n · BLOCK)
+    rest = torch.arange(num_blocks * BLOCK, num_scores, device=scores.device).expand(num_rows, -1)
+    places = torch.cat([places, rest], 1)
+    values, chosen = scores.gather(1, places).topk(num_best)
+    return values, places.gather(1, chosen)
+
+
+def _expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best continuations of hypotheses with scores (A, k): their scores, hypotheses and pieces, all (A, n)."""
+    num_sentences, width = scores.shape
+    vocab_size = log_probs.size(1)
+    totals = log_probs.view(num_sentences, width, vocab_size).add_(scores[:, :, None]).flatten(1)  # (A, k · V)
+    values, places = top_candidates(totals, min(num_best, totals.size(1)))
+    # A diverged model's NaN would count as the best of all and never be comparable.
+    values = values.masked_fill(values.isnan(), -torch.inf)
+    parents, tokens = places // vocab_size, places % vocab_size
+    missing = num_best - values.size(1)  # a vocabulary smaller than the beam
+    if missing:
+        values = torch.nn.functional.pad(values, (0, missing), value=-torch.inf)
+        parents = torch.nn.functional.pad(parents, (0, missing))
+        tokens = torch.nn.functional.pad(tokens, (0, missing), value=PAD)
+    return values, parents, tokens
+
+
+class FinishedPool:
+    """The K best finished hypotheses of every sentence of the batch."""
+
+    def __init__(self, num_sentences: int, beam_size: int, longest: int, like: Tensor) -> None:
+        shape = (num_sentences, beam_size)
+        self.normalized = like.new_full(shape, -torch.inf)  # sorted, best first
+        self.scores = like.new_full(shape, -torch.inf)
+        self.lengths = torch.full(shape, -1, device=like.device)  # -1: nothing here
+        self.ids = torch.full((*shape, longest), PAD, device=like.device)
+
+    def add(self, sentences: Tensor, accepted: Tensor, scores: Tensor, penalty: float, history: Tensor) -> None:
+        """Takes the accepted ones (A, K) of hypotheses `history` (A, K, t) of these sentences (A,) of the batch."""
+        length = history.size(2)
+        normalized = torch.where(accepted, scores / penalty, -torch.inf)
+        lengths = torch.where(accepted, length, -1)
+        ids = torch.nn.functional.pad(history, (0, self.ids.size(2) - length), value=PAD)
+        # A stable sort: of two that are equally good, the one that finished first comes first; what is not there, last.
+        together = torch.cat([self.normalized[sentences], normalized], 1)  # (A, 2K)
+        present = torch.cat([self.lengths[sentences], lengths], 1) >= 0
+        order = torch.sort(together, dim=1, descending=True, stable=True).indices
+        order = order.gather(1, torch.sort(~present.gather(1, order), dim=1, stable=True).indices)
+        order = order[:, : self.scores.size(1)]  # (A, K)
+        self.normalized[sentences] = together.gather(1, order)
+        self.scores[sentences] = torch.cat([self.scores[sentences], scores], 1).gather(1, order)
+        self.lengths[sentences] = torch.cat([self.lengths[sentences], lengths], 1).gather(1, order)
+        self.ids[sentences] = torch.cat([self.ids[sentences], ids], 1).gather(
+            1, order[:, :, None].expand(-1, -1, ids.size(2))
+        )
+
+    def hypotheses(self, num_hypotheses: int) -> list[list[Hypothesis]]:
+        fields = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist(), self.normalized.tolist())
+        return [
+            [Hypothesis(i[:n], score, normalized) for i, n, score, normalized in zip(*sentence, strict=True) if n >= 0][
+                :num_hypotheses
+            ]
+            for sentence in zip(*fields, strict=True)
+        ]
+
+
+def beam_search(
+    model: Seq2Seq,
+    source: Tensor,  # (B, S)
+    source_mask: Tensor,  # (B, S)
+    options: SearchOptions,
+    prefixes: Sequence[Sequence[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """The best hypotheses of every sentence, best first; at least one, at most `options.num_hypotheses`."""
+    beam_size, device = options.beam_size, source.device
+    constraints = Constraints(source_mask, options, prefixes)
+    state = model.start(model.encode(source, source_mask))
+    sentences = torch.arange(source.size(0), device=device)  # (A,) the sentences of the batch that are still running
+    num_finished = torch.zeros_like(sentences)  # (A,)
+    history = torch.empty(
+        source.size(0), 1, 0, dtype=torch.long, device=device
+    )  # (A, k, t); k is 1 before the first step
+    scores: Tensor | None = None  # (A, k)
+    pool: FinishedPool | None = None
+    tokens = torch.full_like(sentences, BOS)  # (A · k)
+    is_best = torch.arange(beam_size, device=device) == 0
+    for step in range(constraints.longest + 1):
+        logits, state, _ = model.step(tokens, state)
+        log_probs = constraints.log_probs(logits, history.flatten(0, 1))  # (A · k, V)
+        if scores is None or pool is None:
+            scores = log_probs.new_zeros(sentences.size(0), 1)
+            pool = FinishedPool(sentences.size(0), beam_size, constraints.longest, like=log_probs)
+        width = scores.size(1)
+        values, parents, pieces = _expand(scores, log_probs, 2 * beam_size)  # (A, 2K)
+        ends = pieces == EOS
+        accepted = ends[:, :beam_size] & (values[:, :beam_size] > -torch.inf)
+        at_limit = constraints.at_limit(step)
+        # The last resort of a model that gives no finite score at all: what there is, as it is.
+        lost = (at_limit | (values[:, 0] == -torch.inf)) & (num_finished == 0) & ~accepted.any(1)
+        accepted |= lost[:, None] & is_best
+        if bool(accepted.any()):
+            ended = _gather_history(history, parents[:, :beam_size])
+            pool.add(sentences, accepted, values[:, :beam_size], options.penalty(step + 1), ended)
+            num_finished = num_finished + accepted.sum(1)
+
+        # The K best that go on, still best first.
+        going_on = torch.sort(ends, dim=1, stable=True).indices[:, :beam_size]  # (A, K)
+        scores = values.gather(1, going_on).masked_fill(ends.gather(1, going_on), -torch.inf)
+        parents, pieces = parents.gather(1, going_on), pieces.gather(1, going_on)
+        best_possible = scores[:, 0] / options.penalty(constraints.max_length + 1)  # (A,)
+        done = at_limit | (best_possible <= pool.normalized[sentences, options.num_hypotheses - 1])
+        if options.is_normalized:
+            done |= num_finished >= beam_size
+
+        keep = (~done).nonzero().squeeze(1)  # (A',)
+        if keep.numel() == 0:
+            break
+        remaining = None
+        if keep.numel() < done.numel():
+            remaining = keep
+            sentences, num_finished, scores = sentences[keep], num_finished[keep], scores[keep]
+            constraints.select(keep)
+        rows = (parents[keep] + keep[:, None] * width).flatten()  # (A' · K)
+        state = state.select(rows, remaining)
+        tokens = pieces[keep].flatten()
+        history = torch.cat([history.flatten(0, 1)[rows], tokens[:, None]], 1).unflatten(0, (keep.numel(), beam_size))
+    assert pool is not None
+    return pool.hypotheses(options.num_hypotheses)
+
+
+def _gather_history(history: Tensor, parents: Tensor) -> Tensor:
+    """The pieces (A, n, t) of the hypotheses `parents` (A, n)."""
+    return history.gather(1, parents[:, :, None].expand(-1, -1, history.size(2)))

@@ -1,0 +1,89 @@
+"""Several models as one: the mean of their probabilities, behind the same contract as any other model."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
+
+
+@dataclass(frozen=True)
+class EnsembleState(State):
+    members: tuple[State, ...]
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
+        return type(self)(tuple(member.select(rows, sentences) for member in self.members))
+
+
+class Ensemble(Seq2Seq):
+    """Models that share their vocabularies, whatever their architectures. It can search and score, not be trained.
+
+    What it calls states are already log-probabilities, so projecting them to the vocabulary leaves them as they are.
+    """
+
+    def __init__(self, models: Sequence[Seq2Seq]) -> None:
+        super().__init__()
+        if not models:
+            raise ValueError("an ensemble needs at least one model")
+        self.models = nn.ModuleList(models)
+
+    def members(self) -> list[Seq2Seq]:
+        return list(self.models)  # type: ignore[arg-type]
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
+        memories = tuple(model.encode(source, source_mask) for model in self.members())
+        return Memory(memories[0].states, source_mask, memories)
+
+    def start(self, memory: Memory) -> EnsembleState:
+        return EnsembleState(tuple(model.start(m) for model, m in zip(self.members(), memory.summary, strict=True)))
+
+    def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
+        assert isinstance(state, EnsembleState)
+        steps = [
+            model.step(tokens, member, need_weights=need_weights)
+            for model, member in zip(self.members(), state.members, strict=True)
+        ]
+        attention = _mean_attention([step.attention for step in steps], layer_dim=1)
+        return Step(_mean_log_probs([s.logits for s in steps]), EnsembleState(tuple(s.state for s in steps)), attention)
+
+    def forward(
+        self,
+        source: Tensor,
+        source_mask: Tensor,
+        target_in: Tensor,
+        *,
+        teacher_forcing: float = 1.0,
+        need_weights: bool = False,
+    ) -> Decoded:
+        if teacher_forcing != 1:
+            raise ValueError("an ensemble is not trained: teacher_forcing must be 1")
+        outputs = [model(source, source_mask, target_in, need_weights=need_weights) for model in self.members()]
+        logits = [model.project(output.states) for model, output in zip(self.members(), outputs, strict=True)]
+        return Decoded(_mean_log_probs(logits), _mean_attention([output.attention for output in outputs], layer_dim=1))
+
+    def project(self, states: Tensor) -> Tensor:
+        return states
+
+    @property
+    def output_weight(self) -> Tensor:
+        raise TypeError("an ensemble has no output matrix: it is not trained")
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        return None
+
+
+def _mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of the models' probabilities."""
+    log_probs = torch.stack([torch.log_softmax(one.float() if one.itemsize < 4 else one, -1) for one in logits])
+    return torch.logsumexp(log_probs, 0) - math.log(len(logits))
+
+
+def _mean_attention(attentions: Sequence[Tensor | None], layer_dim: int) -> Tensor | None:
+    """Models may have different numbers of layers and heads, so each is averaged first: (…, 1 layer, 1 head, …)."""
+    present = [one.mean((layer_dim, layer_dim + 1), keepdim=True) for one in attentions if one is not None]
+    return torch.stack(present).mean(0) if present else None

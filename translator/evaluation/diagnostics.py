@@ -1,0 +1,60 @@
+"""Signs of trouble that an average score hides: outputs that are empty, copied from the source or caught in a loop."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+LONGEST_LOOP = 8  # words that repeat as a group
+MIN_REPEATS = 3  # in a row, before it is called a loop
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Shares of the sentences, between 0 and 1. Sentences whose source is blank count nowhere."""
+
+    empty: float
+    copied: float
+    repeating: float
+    num_sentences: int
+
+    def to_dict(self) -> dict[str, float | int]:
+        return asdict(self)
+
+
+def words_of(text: str) -> list[str]:
+    """Words between spaces, or the characters of a text that has no spaces."""
+    words = text.split()
+    return list(text.strip()) if len(words) == 1 else words
+
+
+def is_copied(source: str, output: str) -> bool:
+    """The output is the source again, but for case and spaces. Numbers and single words may well be the same."""
+    words = source.casefold().split()
+    return len(words_of(source)) > 1 and any(map(str.isalpha, source)) and words == output.casefold().split()
+
+
+def is_repeating(text: str) -> bool:
+    """Some group of up to eight words (characters, in a text without spaces) comes three times in a row.
+
+    A single character must come five times in a row: "…" and "!!!" are no loops.
+    """
+    words = words_of(text)
+    by_character = len(text.split()) == 1
+    for size in range(1, LONGEST_LOOP + 1):
+        needed = 5 if by_character and size == 1 else MIN_REPEATS
+        equal = 0  # pairs of words in a row that are the same at a distance of `size`
+        for index in range(len(words) - size):
+            equal = equal + 1 if words[index] == words[index + size] else 0
+            if equal >= size * (needed - 1):
+                return True
+    return False
+
+
+def diagnose(sources: Sequence[str], outputs: Sequence[str]) -> Diagnostics:
+    pairs = [(source, output) for source, output in zip(sources, outputs, strict=True) if source.strip()]
+    total = max(1, len(pairs))
+    return Diagnostics(
+        empty=sum(not output.strip() for _, output in pairs) / total,
+        copied=sum(is_copied(source, output) for source, output in pairs) / total,
+        repeating=sum(is_repeating(output) and not is_repeating(source) for source, output in pairs) / total,
+        num_sentences=len(pairs),
+    )

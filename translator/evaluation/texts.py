@@ -1,0 +1,43 @@
+"""Reading the texts that are compared, and their breakdown by length."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from translator.data.files import read_lines
+from translator.errors import UserError
+from translator.evaluation.diagnostics import words_of
+
+LENGTHS = (5, 10, 15, 20, 30, 50)  # upper ends of the classes of source lengths, in words
+
+
+def read_text(path: Path) -> list[str]:
+    return list(read_lines(path))
+
+
+def require_equal_lengths(texts: dict[str, Sequence[str]]) -> None:
+    """Refuses texts that cannot belong together, with the names they were given by."""
+    (first, lines), *others = texts.items()
+    for name, other in others:
+        if len(other) != len(lines):
+            raise UserError(
+                f"{name} has {len(other)} lines and {first} has {len(lines)}: line N of each must be the same sentence"
+            )
+
+
+def length_classes(sources: Sequence[str]) -> dict[str, list[int]]:
+    """The indices of the sentences by the length of their source: {"1-5": […], …, "51+": […]}; empty classes left out."""
+    starts = (1, *(end + 1 for end in LENGTHS))
+    names = [f"{start}-{end}" for start, end in zip(starts, LENGTHS, strict=False)] + [f"{starts[-1]}+"]
+    classes: dict[str, list[int]] = {name: [] for name in names}
+    for index, source in enumerate(sources):
+        length = len(words_of(source))
+        if length:
+            classes[names[sum(length > end for end in LENGTHS)]].append(index)
+    return {name: indices for name, indices in classes.items() if indices}
+
+
+def guess_language(paths: Sequence[Path]) -> str | None:
+    """The language that the names of the files end in, as in test.de or test.de.gz."""
+    suffixes = {path.name.removesuffix(".gz").rpartition(".")[2] for path in paths}
+    suffix = suffixes.pop() if len(suffixes) == 1 else ""
+    return suffix if 2 <= len(suffix) <= 3 and suffix.isalpha() and suffix not in ("txt", "ref", "hyp", "out") else None

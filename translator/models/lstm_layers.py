@@ -1,0 +1,78 @@
+"""Parts shared by the recurrent encoder and decoder: a layer over a whole sequence, the cell's formula, dropout, initial values.
+
+Sequences inside the recurrent model are time-first, as a recurrence walks through them: T steps, B rows, H hidden size.
+"""
+
+from torch import Tensor, nn
+
+from translator.attention.dropout import Dropout
+
+DROPOUT_KINDS = ("ordinary", "variational")
+
+
+class LstmLayer(nn.Module):
+    """One layer in one direction over a whole sequence, by the fused kernels of oneDNN and cuDNN.
+
+    The weights are those of `nn.LSTM`, which has two biases where one would do; the second stays as redundant as there.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(input_size, hidden_size)
+        initialize_gates(self.lstm.weight_ih_l0, self.lstm.weight_hh_l0, self.lstm.bias_ih_l0)
+        nn.init.zeros_(self.lstm.bias_hh_l0)
+
+    def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs (T, B, D) from the state (B, H), (B, H) on: the hidden states (T, B, H) and the last state."""
+        outputs, (hidden, cell) = self.lstm(inputs, (hidden.unsqueeze(0), cell.unsqueeze(0)))
+        return outputs, hidden.squeeze(0), cell.squeeze(0)
+
+
+def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """From the sums before the gates' nonlinearities (B, 4H), in torch's order i, f, g, o, to the new (hidden, cell).
+
+    Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000:
+        c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g),    h_t = σ(o) ⊙ tanh(c_t)
+    """
+    input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
+    cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
+    return output_gate.sigmoid() * cell.tanh(), cell
+
+
+def initialize_gates(input_weight: Tensor, recurrent_weight: Tensor, bias: Tensor) -> None:
+    """Xavier for the inputs and orthogonal for the recurrence, gate by gate, and a forget gate that begins open.
+
+    A bias of 1 keeps the cell's memory, and so its gradient, alive over long sentences (Jozefowicz et al. 2015).
+    """
+    for gate in input_weight.chunk(4):
+        nn.init.xavier_uniform_(gate)
+    for gate in recurrent_weight.chunk(4):
+        nn.init.orthogonal_(gate)
+    nn.init.zeros_(bias)
+    nn.init.ones_(bias.chunk(4)[1])
+
+
+class SequenceDropout(nn.Module):
+    """Dropout over sequences (T, B, D): a new mask at each step, or the same at every step of a sentence.
+
+    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4: a sentence is read by one
+    thinned network from beginning to end, so the noise does not wash a recurrent state out.
+    """
+
+    def __init__(self, p: float, kind: str) -> None:
+        super().__init__()
+        if kind not in DROPOUT_KINDS:
+            raise ValueError(f"dropout_kind must be one of {', '.join(DROPOUT_KINDS)}, not {kind}")
+        self.dropout = Dropout(p)
+        self.variational = kind == "variational"
+
+    def mask(self, num_rows: int, size: int, like: Tensor) -> Tensor | None:
+        """The factors (B, D) to be used at every step, where there are any."""
+        if not self.variational or not self.training or self.dropout.p == 0:
+            return None
+        return self.dropout(like.new_ones(num_rows, size))
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        if self.variational:
+            return x if mask is None else x * mask
+        return self.dropout(x)

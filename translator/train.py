@@ -1,0 +1,270 @@
+"""Trains a model: python -m translator.train [model=lstm] [data=text data.train=…] …"""
+
+import logging
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from translator import cli
+from translator.build import PreparedData, build_loader, build_model, build_trainer, build_validator, prepare_data
+from translator.config import Config, save_file, to_yaml
+from translator.data.cleaning_report import CleaningReport
+from translator.models.base import Seq2Seq
+from translator.models.probe import probe
+from translator.training.allocator import keep_memory
+from translator.training.distributed import Ranks, connect, local_rank
+from translator.training.monitor import Monitor, format_seconds, model_summary
+from translator.training.precision import Execution, choose_execution
+from translator.training.run_directory import RUNS, RunDirectory, newest_run, versions
+from translator.training.storage import write_json
+from translator.training.trainer import TrainingResult
+from translator.training.validation import ValidationResult, Validator
+
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a table of several runs shows of one."""
+
+    run_dir: Path
+    model: str
+    seed: int
+    num_updates: int
+    seconds: float
+    valid_bleu: float | None
+    test_bleu: float | None
+    exit_code: int
+
+
+def run(config: Config) -> RunOutcome:
+    """Trains, evaluates and leaves everything in one folder."""
+    keep_memory()
+    if config.trainer.threads:
+        torch.set_num_threads(config.trainer.threads)
+    execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
+    with connect(execution.device.type) as ranks:
+        logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
+        directory = _choose_directory(config, ranks)
+        data = _prepare_in_turn(config, ranks)
+        _seed_everything(config.seed)
+        model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
+        model.to(execution.device)
+        _claim(directory, config, data, model, ranks)
+        return _train(config, directory, data, model, execution, ranks)
+
+
+def _train(
+    config: Config, directory: RunDirectory, data: PreparedData, model: Seq2Seq, execution: Execution, ranks: Ranks
+) -> RunOutcome:
+    loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
+    validator = build_validator(config, data, model, execution, ranks)
+    assert validator is not None
+    _probe(model, validator)
+    if config.trainer.compile:
+        model.compile()
+    torch.manual_seed(config.seed + ranks.rank)  # each rank drops out other units
+    texts = {"model": model_summary(model), "configuration": to_yaml(config)}
+    monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
+    with loader, _closing(monitor):
+        trainer = build_trainer(
+            config,
+            model=model,
+            loader=loader,
+            validator=validator,
+            monitor=monitor,
+            execution=execution,
+            ranks=ranks,
+            run=directory,
+        )
+        if config.resume:
+            trainer.resume()
+        result = trainer.fit()
+        test = None
+        if not result.signal:
+            test_validator = build_validator(config, data, model, execution, ranks, split="test")
+            test = test_validator(model) if test_validator is not None else None
+            if ranks.is_main:
+                _report(config, directory, data, model, result, test, monitor)
+    return _outcome(config, directory, result, test)
+
+
+# ---- before training ----
+
+
+def _choose_directory(config: Config, ranks: Ranks) -> RunDirectory:
+    """The folder of the run, the same on all ranks."""
+    if config.resume:
+        path = Path(config.run_dir) if config.run_dir else newest_run(RUNS)
+    elif config.run_dir:
+        path = Path(config.run_dir)
+    else:
+        name = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config.model.kind}_{config.data.source}-{config.data.target}"
+        path = next(p for p in _numbered(RUNS / name) if not p.exists())
+    directory = RunDirectory(Path(ranks.gather(str(path))[0]))
+    if not config.resume:
+        directory.check_free()
+    return directory
+
+
+def _numbered(path: Path) -> Iterator[Path]:
+    yield path
+    number = 2
+    while True:
+        yield path.with_name(f"{path.name}_{number}")
+        number += 1
+
+
+def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
+    """The first rank makes the tokenizer and the tables; the others find them made."""
+    data = prepare_data(config) if ranks.is_main else None
+    ranks.gather(None)
+    return data or prepare_data(config)
+
+
+def _seed_everything(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def _claim(directory: RunDirectory, config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> None:
+    """Makes the folder of a new run, or checks that the one to be resumed is the same run still."""
+    if not ranks.is_main:
+        return
+    identity = {"data": data.fingerprints(), "model": {k: str(v) for k, v in asdict(config.model).items()}}
+    if config.resume:
+        directory.check_resumable(identity)
+    else:
+        reports = data.reports()
+        for report in reports:
+            print(CleaningReport.from_dict(report), file=sys.stderr)
+        details = {"seed": config.seed, "files": data.files(), "cleaning": reports}
+        directory.create(identity=identity, details=details)
+        data.tokenizer.save(directory.tokenizer)
+    save_file(config, directory.config)
+    directory.point_latest()
+    count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{directory.path}: {config.model.kind} with {count:,} parameters", file=sys.stderr)
+
+
+def _probe(model: Seq2Seq, validator: Validator) -> None:
+    """Refuses a model whose outputs depend on padding or on the future."""
+    batch = next(iter(validator.batches))
+    # Reduced-precision matrix products (TF32) round more than float32 does.
+    tolerance = None if model.output_weight.device.type == "cpu" else 0.01
+    probe(model, batch.source, batch.source_mask, batch.target_in, batch.target_mask, tolerance).refuse()
+
+
+# ---- after training ----
+
+
+def _report(
+    config: Config,
+    directory: RunDirectory,
+    data: PreparedData,
+    model: Seq2Seq,
+    result: TrainingResult,
+    test: ValidationResult | None,
+    monitor: Monitor,
+) -> None:
+    """metrics.json, hyper-parameters in TensorBoard, and the summary with the commands that come next."""
+    figures = {
+        "validation": result.final,
+        "test": test.figures() if test is not None else None,
+        "final_weights": result.final_weights,
+        "stopped_by": result.stopped_by,
+        "num_updates": result.update,
+        "num_epochs": result.epoch,
+        "num_target_tokens": result.num_tokens,
+        "num_skipped": result.num_skipped,
+        "num_parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": result.seconds,
+        "seed": config.seed,
+        "versions": versions(),
+        "history": result.history,
+    }
+    write_json(directory.metrics, figures)
+    source, target = config.data.source, config.data.target
+    table = {
+        "model": f"{config.model.kind}, {figures['num_parameters']:,} parameters, {result.final_weights}",
+        "training": f"{result.update:,} updates, {result.epoch} epochs, {format_seconds(result.seconds)}",
+        "validation": _scores(result.final),
+        "test": _scores(test.figures()) if test is not None else "none (data.test is not given)",
+        "signature": result.final["signatures"]["bleu"],
+        "all figures": str(directory.metrics),
+        "translate": f"translate --model {directory.path} input.{source} -o output.{target}",
+        "look": f"tensorboard --logdir {directory.path.parent}",
+    }
+    metrics = {"final/validation_bleu": result.final["bleu"], "final/validation_loss": result.final["loss"]}
+    if test is not None and test.scores is not None:
+        metrics["final/test_bleu"] = test.scores.bleu
+    monitor.finish(_flat(asdict(config)), metrics, table)
+
+
+def _scores(figures: dict[str, Any]) -> str:
+    return (
+        f"BLEU {figures['bleu']:.2f}  chrF {figures['chrf']:.2f}  loss {figures['loss']:.3f}"
+        f"  perplexity {figures['perplexity']:.2f}"
+    )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested options under dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _outcome(
+    config: Config, directory: RunDirectory, result: TrainingResult, test: ValidationResult | None
+) -> RunOutcome:
+    return RunOutcome(
+        run_dir=directory.path,
+        model=config.model.kind,
+        seed=config.seed,
+        num_updates=result.update,
+        seconds=result.seconds,
+        valid_bleu=result.final.get("bleu"),
+        test_bleu=test.scores.bleu if test is not None and test.scores is not None else None,
+        exit_code=result.exit_code,
+    )
+
+
+def sweep_table(outcomes: list[RunOutcome]) -> str:
+    """One line for each run of a sweep."""
+    rows = [("run", "model", "seed", "updates", "time", "valid BLEU", "test BLEU")]
+    for o in outcomes:
+        scores = tuple("-" if bleu is None else f"{bleu:.2f}" for bleu in (o.valid_bleu, o.test_bleu))
+        rows.append((str(o.run_dir), o.model, str(o.seed), f"{o.num_updates:,}", format_seconds(o.seconds), *scores))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+@contextmanager
+def _closing(monitor: Monitor) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        monitor.close()
+
+
+def main() -> int:
+    outcomes = cli.main(run)
+    if len(outcomes) > 1:
+        print(sweep_table(outcomes))
+    return max((outcome.exit_code for outcome in outcomes), default=0)
+
+
+if __name__ == "__main__":
+    cli.exit_with(main)

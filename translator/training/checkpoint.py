@@ -1,0 +1,163 @@
+"""Checkpoints of a run: complete or not there, verified when read, the best and the newest kept.
+
+    checkpoints/step-00001234/model.safetensors      weights
+                              ema.safetensors        their moving average, where one is kept
+                              optimizer.safetensors  moments and step counters
+                              state.json             progress, random numbers, position in the corpus
+                              checksums.json         SHA-256 of the files above, written last
+    checkpoints/index.json                           which one is last, which are best
+
+A checkpoint is written to a hidden folder and renamed when everything is on the disk, so a kill or a full disk leaves
+at most a hidden folder behind, which the next start removes. Nothing in a checkpoint is code.
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from translator.training.interfaces import Say
+from translator.training.storage import read_json, sha256, sync_folder, write_json, write_tensors
+
+_PREFIX, _UNFINISHED, _REPLACED = "step-", ".unfinished-", ".replaced-"
+
+
+class DamagedCheckpointError(Exception):
+    """A file is missing, cut off or altered."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint on the disk whose checksums have been found right."""
+
+    path: Path
+    state: dict[str, Any]
+
+    @property
+    def step(self) -> int:
+        return int(self.path.name.removeprefix(_PREFIX))
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        return load_file(self.path / f"{name}.safetensors")
+
+    def evaluated_weights(self) -> dict[str, Tensor]:
+        """The weights that were validated: the moving average where there is one."""
+        return self.tensors("ema" if (self.path / "ema.safetensors").exists() else "model")
+
+
+class CheckpointStore:
+    """The `checkpoints` folder of a run."""
+
+    def __init__(self, folder: Path, *, keep_best: int, keep_last: int = 2) -> None:
+        assert keep_last >= 2, "the newest may turn out to be damaged"
+        self.folder = folder
+        self.keep_best = keep_best
+        self.keep_last = keep_last
+        self._scores: dict[str, float | None] = {}  # by folder name; higher is better, None = not validated
+
+    def open(self) -> None:
+        """Clears away what an interrupted write left, and reads which checkpoints there are."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for path in sorted(self.folder.glob(f"{_REPLACED}*")):
+            original = self.folder / path.name.removeprefix(_REPLACED)
+            if not original.exists():  # killed between the two renames of `save`
+                path.rename(original)
+        for prefix in (_UNFINISHED, _REPLACED):
+            for path in self.folder.glob(f"{prefix}*"):
+                shutil.rmtree(path, ignore_errors=True)
+        self._scores = {path.name: _read_score(path) for path in sorted(self.folder.glob(f"{_PREFIX}*"))}
+
+    def save(
+        self, step: int, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any], score: float | None
+    ) -> Path:
+        """Writes one checkpoint and removes those that are no longer among the best or newest.
+
+        Raises OSError when it could not be written; what was there before is then still there.
+        """
+        name = f"{_PREFIX}{step:08d}"
+        unfinished, final = self.folder / f"{_UNFINISHED}{name}", self.folder / name
+        replaced = self.folder / f"{_REPLACED}{name}"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        try:
+            for key, values in tensors.items():
+                write_tensors(unfinished / f"{key}.safetensors", values)
+            write_json(unfinished / "state.json", {**state, "score": score})
+            write_json(
+                unfinished / "checksums.json", {path.name: sha256(path) for path in sorted(unfinished.iterdir())}
+            )
+            if final.exists():  # saved again at the same step, for example with the result of a validation
+                final.rename(replaced)
+            unfinished.rename(final)
+            sync_folder(self.folder)
+            shutil.rmtree(replaced, ignore_errors=True)
+        except BaseException:
+            if replaced.exists() and not final.exists():
+                replaced.rename(final)
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+        self._scores[name] = score
+        self._remove_superseded()
+        self._write_index()
+        return final
+
+    def has_any(self) -> bool:
+        return bool(self._scores)
+
+    def newest(self, say: Say) -> Checkpoint | None:
+        """The newest checkpoint that is whole; damaged ones are named and passed over."""
+        return next(self._whole(sorted(self._scores, reverse=True), say), None)
+
+    def newest_first(self, say: Say) -> list[Checkpoint]:
+        return list(self._whole(sorted(self._scores, reverse=True)[: self.keep_last], say))
+
+    def best(self, say: Say) -> list[Checkpoint]:
+        """The best validated checkpoints, the best one first."""
+        return list(self._whole(self._best_names(), say))
+
+    def _whole(self, names: list[str], say: Say) -> Iterator[Checkpoint]:
+        for name in names:
+            try:
+                yield self.read(name)
+            except DamagedCheckpointError as error:
+                say(f"checkpoint {self.folder / name} is damaged ({error}): it is left out, an earlier one is used")
+
+    def read(self, name: str) -> Checkpoint:
+        path = self.folder / name
+        try:
+            checksums: dict[str, str] = read_json(path / "checksums.json")
+            for file, expected in checksums.items():
+                if sha256(path / file) != expected:
+                    raise DamagedCheckpointError(f"{file} does not match its checksum")
+            return Checkpoint(path, read_json(path / "state.json"))
+        except (OSError, ValueError) as error:
+            raise DamagedCheckpointError(str(error)) from error
+
+    def _best_names(self) -> list[str]:
+        scored = [(score, name) for name, score in self._scores.items() if score is not None]
+        return [name for _, name in sorted(scored, key=lambda item: (-item[0], item[1]))[: self.keep_best]]
+
+    def _remove_superseded(self) -> None:
+        kept = {*self._best_names(), *sorted(self._scores)[-self.keep_last :]}
+        for name in self._scores.keys() - kept:
+            # A half-removed folder must not look like a damaged checkpoint.
+            hidden = self.folder / f"{_UNFINISHED}{name}"
+            (self.folder / name).rename(hidden)
+            shutil.rmtree(hidden, ignore_errors=True)
+            del self._scores[name]
+
+    def _write_index(self) -> None:
+        best = [{"checkpoint": name, "score": self._scores[name]} for name in self._best_names()]
+        write_json(self.folder / "index.json", {"last": max(self._scores), "best": best})
+
+
+def _read_score(path: Path) -> float | None:
+    """For the choice of what to keep; whether the checkpoint is whole is found out when it is used."""
+    try:
+        return read_json(path / "state.json")["score"]
+    except (OSError, ValueError, KeyError):
+        return None

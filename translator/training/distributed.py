@@ -1,0 +1,155 @@
+"""Several processes that train one model, started by `torchrun`.
+
+Gradients are summed by explicit all-reduces once an update is complete, not by DistributedDataParallel. DDP counts on
+every rank running the same number of backward passes through its own forward; here a rank that runs out of memory
+splits its micro-batch and takes more of them, and the loss uses the output matrix outside of forward. With the true
+token count of all ranks known beforehand, the sum of the ranks' gradients is the gradient of the whole update.
+"""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+_BUCKET_BYTES = 32 * 2**20
+_PATIENCE_SECONDS = 3.0  # for the other ranks to say why they ended
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among all of them. With one process every method gives back what it was given."""
+
+    rank: int = 0
+    count: int = 1
+    local_rank: int = 0
+
+    @property
+    def is_main(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, *values: float) -> list[float]:
+        return self._reduce(values, dist.ReduceOp.SUM)
+
+    def maximum(self, *values: float) -> list[float]:
+        return self._reduce(values, dist.ReduceOp.MAX)
+
+    def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
+        """Adds up each tensor over the ranks, in place, in buckets so that small ones do not travel alone."""
+        if self.count == 1:
+            return
+        work = []
+        for bucket in _buckets(tensors):
+            flat = torch.cat([tensor.flatten() for tensor in bucket])
+            work.append((flat, bucket, dist.all_reduce(flat, async_op=True)))
+        for flat, bucket, handle in work:
+            handle.wait()
+            for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket]), strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        if self.count == 1:
+            return
+        gradients = []
+        for parameter in parameters:
+            if parameter.grad is None:  # not used by this rank's sentences
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        self.sum_tensors(gradients)
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, in order of rank, on every rank."""
+        if self.count == 1:
+            return [value]
+        values: list[Any] = [None] * self.count
+        dist.all_gather_object(values, value)
+        return values
+
+    def broadcast_weights(self, model: nn.Module) -> None:
+        """All ranks start from the weights of the first."""
+        if self.count > 1:
+            for tensor in model.state_dict().values():
+                dist.broadcast(tensor, 0)
+
+    def _reduce(self, values: Sequence[float], operation: Any) -> list[float]:
+        if self.count == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(tensor, operation)
+        return tensor.tolist()
+
+
+def local_rank() -> int:
+    """Which of the processes on this machine this one is, as `torchrun` numbers them."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+@contextmanager
+def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Ranks]:
+    """Joins the other processes where `torchrun` started several, and tells why when the job breaks off."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield Ranks()
+        return
+    store, rank, count = next(iter(dist.rendezvous("env://")))
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if device_type == "cuda" else "gloo",
+        store=store,
+        rank=rank,
+        world_size=count,
+        timeout=timedelta(minutes=timeout_minutes),
+    )
+    ranks = Ranks(rank, count, local_rank())
+    try:
+        yield ranks
+    except Exception as error:
+        # No orderly farewell: it would wait for ranks that are gone. The exit code makes torchrun end the others.
+        print(_explain_failure(store, ranks, error), file=sys.stderr, flush=True)
+        raise
+    dist.destroy_process_group()
+
+
+def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
+    """Says which rank failed and why, or which one another rank has lost, from what the ranks leave in the store."""
+    here = f"rank {ranks.rank} of {ranks.count} (process {os.getpid()} on {socket.gethostname()})"
+    message = f"{type(error).__name__}: {str(error).strip() or 'no message'}"
+    lost_contact = isinstance(error, dist.DistError) or "gloo" in str(error).lower()
+    try:
+        if not lost_contact:
+            store.set(f"failed/{ranks.rank}", message)
+            return f"{here} failed and ends the job: {message}"
+        store.set(f"lost/{ranks.rank}", "")
+        time.sleep(_PATIENCE_SECONDS)
+        causes = []
+        for rank in (other for other in range(ranks.count) if other != ranks.rank):
+            if store.check([f"failed/{rank}"]):
+                causes.append(f"rank {rank} failed: {store.get(f'failed/{rank}').decode()}")
+            elif not store.check([f"lost/{rank}"]):
+                causes.append(
+                    f"rank {rank} gives no sign of life: it was killed (out of memory?) or its machine is gone"
+                )
+        return f"{here} stops: {'; '.join(causes) or message}"
+    except Exception:  # the store has gone with the process that kept it
+        return f"{here} stops: {message} (rank 0, which keeps the ranks in touch, may be the one that is gone)"
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Neighbouring tensors of one type and device, up to a size."""
+    bucket: list[Tensor] = []
+    size = 0
+    for tensor in tensors:
+        like_first = not bucket or (tensor.dtype, tensor.device) == (bucket[0].dtype, bucket[0].device)
+        if bucket and (not like_first or size + tensor.nbytes > _BUCKET_BYTES):
+            yield bucket
+            bucket, size = [], 0
+        bucket.append(tensor)
+        size += tensor.nbytes
+    if bucket:
+        yield bucket

@@ -1,0 +1,191 @@
+"""What people look at: TensorBoard, a calm progress bar or plain lines, and a table at the end."""
+
+import math
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from torch.utils.tensorboard import SummaryWriter
+from tqdm import tqdm
+
+from translator.training.validation import ValidationResult
+
+_BAR_SECONDS = 0.5  # between two redraws
+_BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {postfix}"
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """One update as the loop saw it; plain numbers only."""
+
+    update: int
+    loss_sum: float
+    nll_sum: float
+    num_tokens: int
+    learning_rate: float
+    gradient_norm: float
+    padding_share: float
+    progress: float  # 0 … 1
+    seconds_left: float
+
+
+class Monitor:
+    """Shows a run as it goes. Ranks other than the first only speak when something is the matter."""
+
+    def __init__(
+        self,
+        tensorboard: Path | None,
+        *,
+        log_every: int,
+        texts: Mapping[str, str] | None = None,  # shown in TensorBoard: configuration, summary of the model …
+        rank: int = 0,
+        stream: TextIO | None = None,
+    ) -> None:
+        self.log_every = log_every
+        self._texts = texts or {}
+        self._folder = tensorboard if rank == 0 else None
+        self._rank = rank
+        self._stream = stream or sys.stderr
+        self._writer: SummaryWriter | None = None
+        self._bar: Any = None
+        self._drawn = 0.0
+        self._last = 0
+        self._start_window()
+
+    def start(self, update: int) -> None:
+        """`update` is where the run begins; points that a broken-off run drew beyond it are hidden by TensorBoard."""
+        self._last = update
+        if self._folder is not None:
+            self._writer = SummaryWriter(str(self._folder), purge_step=update + 1 if update else None)
+            for name, text in self._texts.items():
+                self._writer.add_text(name, f"```\n{text}\n```", update)
+        if self._rank == 0 and self._stream.isatty():
+            self._bar = tqdm(total=100.0, file=self._stream, bar_format=_BAR_FORMAT, leave=False, dynamic_ncols=True)
+        self._start_window()
+
+    def say(self, text: str) -> None:
+        text = text if self._rank == 0 else f"rank {self._rank}: {text}"
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        else:
+            print(text, file=self._stream, flush=True)
+
+    def update(self, report: UpdateReport) -> None:
+        if self._rank:
+            return
+        self._window.append(report)
+        if self._bar is not None and time.monotonic() - self._drawn >= _BAR_SECONDS:
+            self._draw(report)
+        if report.update % self.log_every == 0:
+            self._log()
+
+    def validation(self, update: int, result: ValidationResult, *, is_best: bool) -> None:
+        if self._rank:
+            return
+        self._scalars(
+            update,
+            {"validation/loss": result.loss, "validation/nll": result.nll, "validation/perplexity": result.perplexity},
+        )
+        parts = [f"update {update}: validation loss {result.loss:.3f}", f"perplexity {result.perplexity:.2f}"]
+        if result.scores is not None:
+            self._scalars(update, {"validation/bleu": result.scores.bleu, "validation/chrf": result.scores.chrf})
+            self._scalars(update, {f"outputs/{kind}": rate for kind, rate in result.scores.rates.items()})
+            parts += [f"BLEU {result.scores.bleu:.2f}", f"chrF {result.scores.chrf:.2f}"]
+        self.say("  ".join([*parts, f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])]))
+        for warning in result.warnings():
+            self.say(f"  warning: {warning}")
+        if self._writer is not None:
+            for number, sample in enumerate(result.samples, 1):
+                rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
+                text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # four spaces: shown as it is
+                self._writer.add_text(f"samples/{number}", text, update)
+            for number, image in enumerate(result.images, 1):
+                self._writer.add_image(f"attention/{number}", image, update, dataformats="HWC")
+            self._writer.flush()
+        self._start_window()  # the time spent here is not training
+
+    def finish(
+        self, hyper_parameters: Mapping[str, Any], metrics: Mapping[str, float], table: Mapping[str, str]
+    ) -> None:
+        """Final metrics beside the hyper-parameters in TensorBoard, and the summary on the terminal."""
+        self.close_bar()
+        if self._writer is not None:
+            plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in hyper_parameters.items()}
+            self._writer.add_hparams(plain, dict(metrics), run_name=".", global_step=self._last)
+        if self._rank == 0:
+            width = max(map(len, table), default=0)
+            self.say("\n".join(f"{name:<{width}}  {value}" for name, value in table.items()))
+
+    def close_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def close(self) -> None:
+        self.close_bar()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _start_window(self) -> None:
+        self._window: list[UpdateReport] = []
+        self._window_started = time.monotonic()
+
+    def _averages(self) -> dict[str, float]:
+        """Over the updates since the last logged point."""
+        tokens = sum(report.num_tokens for report in self._window)
+        nll = sum(report.nll_sum for report in self._window) / tokens
+        return {
+            "train/loss": sum(report.loss_sum for report in self._window) / tokens,
+            "train/nll": nll,
+            "train/perplexity": math.exp(min(nll, 700.0)),
+            "train/gradient_norm": sum(report.gradient_norm for report in self._window) / len(self._window),
+            "train/learning_rate": self._window[-1].learning_rate,
+            "train/padding_share": sum(report.padding_share for report in self._window) / len(self._window),
+            "train/tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
+        }
+
+    def _describe(self, averages: dict[str, float], report: UpdateReport) -> str:
+        return (
+            f"loss {averages['train/loss']:.3f}  {averages['train/tokens_per_second']:,.0f} tokens/s"
+            f"  lr {report.learning_rate:.2e}  {format_seconds(report.seconds_left)} left"
+        )
+
+    def _draw(self, report: UpdateReport) -> None:
+        self._drawn = time.monotonic()
+        self._bar.n = round(100 * report.progress, 1)
+        self._bar.set_description_str(f"update {report.update}", refresh=False)
+        self._bar.set_postfix_str(self._describe(self._averages(), report))
+
+    def _log(self) -> None:
+        averages, report = self._averages(), self._window[-1]
+        self._last = report.update
+        self._scalars(report.update, averages)
+        if self._bar is None:
+            self.say(f"update {report.update}  {report.progress:.0%}  {self._describe(averages, report)}")
+        self._start_window()
+
+    def _scalars(self, update: int, values: Mapping[str, float]) -> None:
+        if self._writer is not None:
+            for name, value in values.items():
+                self._writer.add_scalar(name, value, update)
+
+
+def format_seconds(seconds: float) -> str:
+    """1h02m, 3m20s, 45s or 0.8s."""
+    if seconds < 10:
+        return f"{max(0.0, seconds):.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+
+
+def model_summary(model: Any) -> str:
+    """The parts of a model with their parameters, and the total."""
+    rows = [(name, sum(p.numel() for p in part.parameters())) for name, part in model.named_children()]
+    total = sum(p.numel() for p in model.parameters())
+    lines = [f"{name:<24}{count:>14,}" for name, count in rows]
+    return "\n".join([*lines, f"{'all (shared ones once)':<24}{total:>14,}", "", str(model)])

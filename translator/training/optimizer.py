@@ -1,0 +1,59 @@
+"""Adam and AdamW, with weight decay only where it belongs."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+FUSED_DEVICES = ("cuda", "cpu", "mps", "xpu")
+
+
+def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Parameters that decay (the matrices of linear maps) and those that do not (biases, norms, embeddings).
+
+    A matrix that is embedding and output projection at once counts as an embedding.
+    """
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    decayed: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            is_matrix = parameter.ndim >= 2 and id(parameter) not in embeddings
+            (decayed if is_matrix else others).append(parameter)
+    return decayed, others
+
+
+def build_optimizer(
+    model: nn.Module, *, name: str, learning_rate: float, betas: Sequence[float], eps: float, weight_decay: float
+) -> torch.optim.Optimizer:
+    """`name` is adamw (decay apart from the gradient, Loshchilov and Hutter 2019) or adam (decay added to it)."""
+    decayed, others = split_parameters(model)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    device = next(model.parameters()).device.type
+    optimizer = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[name]
+    return optimizer(
+        [group for group in groups if group["params"]],
+        lr=learning_rate,
+        betas=(betas[0], betas[1]),
+        eps=eps,
+        fused=device in FUSED_DEVICES,
+    )
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """The moments and step counters as a flat dictionary; hyper-parameters come from the configuration instead."""
+    state = optimizer.state_dict()["state"]
+    return {f"{index}.{name}": value for index, values in state.items() for name, value in values.items()}
+
+
+def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, value in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

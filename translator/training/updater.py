@@ -1,0 +1,150 @@
+"""One update: the gradient of a token budget, over micro-batches and ranks, clipped and applied."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from translator.data.batching import Batch
+from translator.models.base import Seq2Seq
+from translator.training.distributed import Ranks
+from translator.training.interfaces import Loader, Loss, Say
+from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
+from translator.training.optimizer import set_learning_rate
+from translator.training.precision import Execution
+
+
+@dataclass(frozen=True)
+class UpdateOutcome:
+    """Sums over all ranks; where something was not finite, the weights are as before and `suspects` names the rows."""
+
+    loss_sum: float
+    nll_sum: float
+    num_tokens: int
+    gradient_norm: float
+    padding_share: float  # of this rank's batches
+    is_finite: bool
+    suspects: list[int] = field(default_factory=list)
+
+
+class Updater:
+    """Gathers micro-batches and turns them into one step of the optimizer."""
+
+    def __init__(
+        self,
+        *,
+        model: Seq2Seq,
+        loss: Loss,
+        optimizer: torch.optim.Optimizer,
+        execution: Execution,
+        ranks: Ranks,
+        clip_norm: float,
+        say: Say,
+    ) -> None:
+        self.model = model
+        self.loss = loss
+        self.optimizer = optimizer
+        self.execution = execution
+        self.ranks = ranks
+        self.clip_norm = clip_norm
+        self.say = say
+        self.memory = MemoryLimit()
+        self.scaler = execution.grad_scaler()
+        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def collect(self, batches: Iterator[Batch], loader: Loader, *, update_tokens: int, max_epochs: int) -> list[Batch]:
+        """This rank's micro-batches of the next update: as many as bring all ranks nearest to the token budget."""
+        collected: list[Batch] = []
+        num_tokens = 0.0
+        while True:
+            collected.append(next(batches))
+            num_tokens += self.ranks.sum(collected[-1].num_target_tokens)[0]
+            half_a_batch = num_tokens / len(collected) / 2
+            if num_tokens + half_a_batch >= update_tokens or 0 < max_epochs <= loader.epoch:
+                return collected
+
+    def __call__(self, batches: list[Batch], *, learning_rate: float, teacher_forcing: float) -> UpdateOutcome:
+        num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
+        parts = self._accumulate(batches, num_tokens, teacher_forcing)
+        self.ranks.sum_gradients(self._parameters)
+        sums = torch.stack([sums for _, sums in parts]).sum(0)  # (2,)
+        self.ranks.sum_tensors([sums])
+        self.scaler.unscale_(self.optimizer)  # before clipping, which must see the true length
+        norm = self._clip()
+        # The only time an update waits for the device: no weight may see a gradient that is not finite.
+        loss_sum, nll_sum, gradient_norm = torch.cat([sums, norm[None].to(sums)]).tolist()
+        is_finite = self._step_if_finite(loss_sum, gradient_norm, learning_rate)
+        self.optimizer.zero_grad(set_to_none=True)
+        return UpdateOutcome(
+            loss_sum=loss_sum,
+            nll_sum=nll_sum,
+            num_tokens=num_tokens,
+            gradient_norm=gradient_norm,
+            padding_share=sum(batch.padding_share for batch in batches) / len(batches),
+            is_finite=is_finite,
+            suspects=[] if is_finite else self._suspects(parts),
+        )
+
+    def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[tuple[Batch, Tensor]]:
+        """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; gives each part's sums.
+
+        Out of memory in the middle of a backward pass leaves part of a gradient behind, so the update begins anew with
+        smaller parts. That costs its time once; the limit is remembered.
+        """
+        while True:
+            parts = [part for batch in batches for part in self.memory.parts(batch)]
+            results, failed = self._backward(parts, num_tokens, teacher_forcing)
+            if failed is None:
+                return results
+            results.clear()
+            self.optimizer.zero_grad(set_to_none=True)
+            release_memory(self.execution.device)
+            self.memory.lower(failed)
+            self.say(
+                f"out of memory with {len(failed)} sentence pairs, {batch_size(failed):,} positions: repeated, as all"
+                f" larger micro-batches from now on, in parts of at most {self.memory.limit:,}; nothing is dropped"
+            )
+
+    def _backward(
+        self, parts: list[Batch], num_tokens: int, teacher_forcing: float
+    ) -> tuple[list[tuple[Batch, Tensor]], Batch | None]:
+        results: list[tuple[Batch, Tensor]] = []
+        for part in parts:
+            try:
+                on_device = part.to(self.execution.device, non_blocking=True)
+                with self.execution.autocast():
+                    output = self.loss(self.model, on_device, teacher_forcing=teacher_forcing)
+                self.scaler.scale(output.loss_sum / num_tokens).backward()
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                return results, part
+            results.append((part, torch.stack([output.loss_sum.detach(), output.nll_sum])))
+        return results, None
+
+    def _clip(self) -> Tensor:
+        if self.clip_norm > 0:
+            return torch.nn.utils.clip_grad_norm_(self._parameters, self.clip_norm)
+        return torch.nn.utils.get_total_norm([p.grad for p in self._parameters if p.grad is not None])
+
+    def _step_if_finite(self, loss_sum: float, gradient_norm: float, learning_rate: float) -> bool:
+        is_finite = math.isfinite(loss_sum) and math.isfinite(gradient_norm)
+        # A float16 gradient that overflowed is the scaler's everyday business: it skips the step and scales less.
+        overflowed = not is_finite and math.isfinite(loss_sum) and self.scaler.is_enabled()
+        overflowed = overflowed and self.scaler.get_scale() > 1
+        if is_finite or overflowed:
+            set_learning_rate(self.optimizer, learning_rate)
+            self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return is_finite or overflowed
+
+    def _suspects(self, parts: list[tuple[Batch, Tensor]]) -> list[int]:
+        """The rows whose own loss is not finite, or all of the update where only their gradient is not."""
+        rows: tuple[list[int], list[int]] = ([], [])
+        for part, sums in parts:
+            rows[bool(sums.isfinite().all())].extend(part.indices.tolist())
+        gathered = self.ranks.gather(rows)
+        bad, good = ([row for of_rank in gathered for row in of_rank[kind]] for kind in (False, True))
+        return bad or good

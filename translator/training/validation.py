@@ -1,0 +1,134 @@
+"""How good the model is now: loss on held-out pairs, and scores of real translations."""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from translator.data.batching import Batch
+from translator.models.base import Seq2Seq
+from translator.training.distributed import Ranks
+from translator.training.interfaces import Loss
+from translator.training.precision import Execution
+
+COLLAPSE_RATE = 0.3  # of the translations: more that are empty, copied or repetitive than this is worth a warning
+
+
+@dataclass(frozen=True)
+class TextScores:
+    """What scoring gives for a list of hypotheses."""
+
+    bleu: float
+    chrf: float
+    signatures: dict[str, str] = field(default_factory=dict)  # metric: sacreBLEU signature
+    rates: dict[str, float] = field(default_factory=dict)  # empty, copied, repeating …: share of the hypotheses
+
+
+@dataclass(frozen=True)
+class Sample:
+    source: str
+    reference: str
+    hypothesis: str
+
+
+@dataclass(frozen=True)
+class ValidationResult:
+    loss: float  # smoothed as in training, for each target token
+    nll: float
+    num_tokens: int
+    scores: TextScores | None  # None where nothing is translated
+    samples: list[Sample]
+    images: list[Any]  # (height, width, 3) uint8 arrays, attention of the samples
+    seconds: float
+
+    @property
+    def perplexity(self) -> float:
+        return math.exp(min(self.nll, 700.0))  # a wildly wrong model must not overflow
+
+    def score(self, metric: str) -> float:
+        """The value of bleu, chrf or loss, turned so that higher is better."""
+        if metric == "loss":
+            return -self.loss
+        assert self.scores is not None, "a text metric needs translations"
+        return {"bleu": self.scores.bleu, "chrf": self.scores.chrf}[metric]
+
+    def figures(self) -> dict[str, Any]:
+        """For metrics.json: plain numbers and signatures."""
+        figures: dict[str, Any] = {"loss": self.loss, "nll": self.nll, "perplexity": self.perplexity}
+        if self.scores is not None:
+            figures |= {"bleu": self.scores.bleu, "chrf": self.scores.chrf}
+            figures |= {"signatures": self.scores.signatures, "rates": self.scores.rates}
+        return figures
+
+    def warnings(self) -> list[str]:
+        rates = self.scores.rates if self.scores is not None else {}
+        return [f"{rate:.0%} of the translations are {kind}" for kind, rate in rates.items() if rate > COLLAPSE_RATE]
+
+
+@dataclass
+class Validator:
+    """Loss over batches and scores over raw lines, each shared out among the ranks.
+
+    `translate_lines` translates with the very model that is validated (its weights may be swapped in place meanwhile);
+    `score(hypotheses, references, sources)` knows the metrics; `draw_attention(sources)` makes one image for each.
+    """
+
+    loss: Loss
+    batches: Iterable[Batch]  # the same for each pass, on every rank
+    execution: Execution
+    ranks: Ranks = field(default_factory=Ranks)
+    sources: Sequence[str] = ()
+    references: Sequence[str] = ()
+    translate_lines: Callable[[list[str]], list[str]] | None = None
+    score: Callable[[list[str], list[str], list[str]], TextScores] | None = None
+    draw_attention: Callable[[list[str]], list[Any]] | None = None
+    num_samples: int = 4
+
+    @torch.no_grad()
+    def __call__(self, model: Seq2Seq) -> ValidationResult:
+        started = time.monotonic()
+        was_training = model.training
+        model.eval()
+        try:
+            loss_sum, nll_sum, num_tokens = self._loss(model)
+            hypotheses = self._translate()
+            shown = list(self.sources[: self.num_samples]) if hypotheses else []
+            images = self.draw_attention(shown) if shown and self.draw_attention and self.ranks.is_main else []
+        finally:
+            model.train(was_training)
+        scores = (
+            self.score(hypotheses, list(self.references), list(self.sources)) if hypotheses and self.score else None
+        )
+        (seconds,) = self.ranks.maximum(time.monotonic() - started)
+        return ValidationResult(
+            loss=loss_sum / max(1, num_tokens),
+            nll=nll_sum / max(1, num_tokens),
+            num_tokens=int(num_tokens),
+            scores=scores,
+            samples=[Sample(*texts) for texts in zip(shown, self.references, hypotheses, strict=False)],
+            images=images,
+            seconds=seconds,
+        )
+
+    def _loss(self, model: Seq2Seq) -> list[float]:
+        sums = [0.0, 0.0, 0.0]
+        for number, batch in enumerate(self.batches):
+            if number % self.ranks.count != self.ranks.rank:
+                continue
+            with self.execution.autocast():
+                output = self.loss(model, batch.to(self.execution.device))
+            values = (output.loss_sum.item(), output.nll_sum.item(), output.num_tokens)
+            sums = [total + value for total, value in zip(sums, values, strict=True)]
+        return self.ranks.sum(*sums)
+
+    def _translate(self) -> list[str]:
+        if self.translate_lines is None:
+            return []
+        shares = self.ranks.gather(self.translate_lines(list(self.sources[self.ranks.rank :: self.ranks.count])))
+        hypotheses = [""] * len(self.sources)
+        for rank, share in enumerate(shares):
+            hypotheses[rank :: self.ranks.count] = share
+        return hypotheses

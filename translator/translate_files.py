@@ -1,0 +1,251 @@
+"""What the `translate` command does once its options are known."""
+
+import argparse
+import dataclasses
+import hashlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import torch
+from tqdm import tqdm
+
+from translator.api import Translator
+from translator.decoding.lines import Line, LineReader, available_chunks, chunks, open_input
+from translator.decoding.options import Sampling
+from translator.decoding.output import Format, OutputFile
+from translator.decoding.spellings import forbidden_sequences
+from translator.decoding.translator import Translation
+from translator.errors import UserError
+from translator.run_folder import find_weights, resolve_run
+
+if TYPE_CHECKING:
+    from translator.plots.attention import AttentionPages
+
+DEFAULT_MODEL = Path("runs/latest")
+SHOWN_WARNINGS = 5
+STDIN = Path("-")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Translates what the options name; raises UserError for what the user can put right."""
+    jobs = _jobs(options)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
+    weights = [find_weights(model) for model in models]
+    for model, file in zip(models, weights, strict=True):
+        if file.parent.resolve() != model.resolve():
+            print(f"Note: {model} has not finished training; this is its best checkpoint so far.", file=sys.stderr)
+    translator = Translator.load(models, options.device)
+    _apply(options, translator)
+    settings = _settings(options, translator, weights)
+    session = _Session(options, translator)
+    for inputs, output in jobs:
+        session.translate(inputs, output, settings)
+    session.report()
+
+
+def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
+    """Which files go into which output."""
+    files: list[Path] = options.files or [STDIN]
+    output: Path | None = options.output
+    if options.resume and output is None:
+        raise UserError("--resume: needs -o FILE, since what went to the standard output cannot be found again")
+    if options.resume and options.attention:
+        raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
+    for path in [*files, *([options.prefix] if options.prefix else [])]:
+        if path != STDIN:
+            open_input(path).close()  # better now than after an hour
+    if output is not None and output.is_dir():
+        if STDIN in files:
+            raise UserError(f"-o {output}: is a directory; give a file for the translation of the standard input")
+        jobs: list[tuple[list[Path], Path | None]] = [
+            ([path], output / path.name.removesuffix(".gz")) for path in files
+        ]
+    else:
+        jobs = [(files, output)]
+    if options.prefix and len(jobs) > 1:
+        raise UserError("--prefix: belongs to one output; translate the files one by one")
+    targets = [target.resolve() for _, target in jobs if target is not None]
+    if len(set(targets)) < len(targets):
+        raise UserError(f"-o {output}: two of the files have the same name and would overwrite each other")
+    for path in files:
+        if path.resolve() in targets:
+            raise UserError(f"-o {path}: is one of the files to translate, and would be overwritten")
+    return jobs
+
+
+def _apply(options: argparse.Namespace, translator: Translator) -> None:
+    """Puts the options of the command line over those of the run."""
+    given = {
+        "beam_size": options.beam,
+        "length_penalty": options.length_penalty,
+        "alpha": options.alpha,
+        "max_length_ratio": options.max_length_ratio,
+        "max_length_extra": options.max_length_extra,
+        "min_length_ratio": options.min_length_ratio,
+        "no_repeat_ngram": options.no_repeat_ngram,
+        "repetition_penalty": options.repetition_penalty,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    changes["num_hypotheses"] = options.nbest
+    if options.sample:
+        changes["sampling"] = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
+    elif options.beam is None:  # a longer list needs a wider beam
+        changes["beam_size"] = max(options.nbest, translator.options.beam_size)
+    if options.forbid:
+        changes["forbidden"] = forbidden_sequences(
+            options.forbid, translator.tokenizer, without_spaces=not translator.joiner
+        )
+    translator.options = dataclasses.replace(translator.options, **changes)
+    translator.batch_tokens = options.batch_tokens or translator.batch_tokens
+    translator.split_sentences = options.split_sentences
+
+
+def _settings(options: argparse.Namespace, translator: Translator, weights: Sequence[Path]) -> dict[str, Any]:
+    """All that the output depends on, as far as JSON can tell it: a resumed translation must have the same."""
+    models = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in weights]
+    names = ("format", "nbest", "scores", "alignments", "split_sentences", "errors")
+    settings: dict[str, Any] = {name: getattr(options, name) for name in names}
+    prefix = hashlib.sha256(options.prefix.read_bytes()).hexdigest() if options.prefix else None
+    search = hashlib.sha256(repr(translator.options).encode()).hexdigest()
+    return settings | {"models": models, "prefix": prefix, "search": search}
+
+
+class _Session:
+    """Translates one text after the other and keeps count."""
+
+    def __init__(self, options: argparse.Namespace, translator: Translator) -> None:
+        self.options = options
+        self.translator = translator
+        self.format = Format(options.format, options.nbest, options.scores, options.alignments)
+        self.num_lines = self.num_sentences = self.num_pieces = self.num_split = 0
+        self.seconds = 0.0
+        self.pages = _open_pages(options.attention)
+        self.bar: tqdm | None = None
+
+    def translate(self, inputs: Sequence[Path], output: Path | None, settings: dict[str, Any]) -> None:
+        reader = LineReader(_open_all(inputs), self.options.errors)
+        lines = iter(reader)
+        digest = hashlib.sha256()
+        file = OutputFile(output, settings, self.options.resume) if output else None
+        first_line = file.num_lines if file else 0
+        sizes = [path.stat().st_size for path in inputs if path != STDIN and path.suffix != ".gz"]
+        total = sum(sizes) if len(sizes) == len(inputs) else None
+        silent = self.options.quiet or not sys.stderr.isatty()
+        self.bar = tqdm(total=total, unit="B", unit_scale=True, disable=silent, leave=False)
+        try:
+            for line in islice(lines, first_line):  # translated before the interruption
+                self._advance(digest, [line])
+            if file and file.resumed:
+                file.check_input(digest.hexdigest())
+                print(f"Going on after line {first_line} of {output}.", file=sys.stderr)
+            prefixes = self._prefixes(first_line)
+            if not first_line and self.format.heading:
+                self._write(file, self.format.heading, 0, digest)
+            number = first_line
+            for chunk in available_chunks(lines) if self.options.stream else chunks(lines):
+                text = self._translate_chunk(chunk, number, prefixes)
+                number += len(chunk)
+                self._advance(digest, chunk)
+                self._write(file, text, len(chunk), digest)
+            if prefixes is not None and next(prefixes, None) is not None:
+                print(f"Warning: {self.options.prefix} has more lines than the input.", file=sys.stderr)
+            if file:
+                file.finish()
+        finally:
+            self.bar.close()
+            if file:
+                file.close()
+
+    def _advance(self, digest: Any, lines: Sequence[Line]) -> None:
+        for line in lines:
+            digest.update(line.raw)
+        assert self.bar is not None
+        self.bar.update(sum(len(line.raw) for line in lines))
+
+    def _write(self, file: OutputFile | None, text: str, num_lines: int, digest: Any) -> None:
+        if file:
+            file.write(text, num_lines, digest.hexdigest())
+        else:
+            sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+            sys.stdout.buffer.flush()
+
+    def _prefixes(self, first_line: int) -> Iterator[str] | None:
+        if self.options.prefix is None:
+            return None
+        lines = LineReader([(str(self.options.prefix), open_input(self.options.prefix))], self.options.errors)
+        return (line.text.strip() for line in islice(lines, first_line, None))
+
+    def _translate_chunk(self, chunk: Sequence[Line], number: int, prefixes: Iterator[str] | None) -> str:
+        started = time.perf_counter()
+        chosen = list(islice(prefixes, len(chunk))) if prefixes is not None else None
+        if chosen is not None and len(chosen) < len(chunk):
+            raise UserError(
+                f"--prefix {self.options.prefix}: has {number + len(chosen)} lines and the input has more; give a line "
+                "for each, blank where there is no prefix"
+            )
+        translations = self.translator.translate_fully(
+            [line.text for line in chunk],
+            prefixes=chosen,
+            need_alignment=self.options.alignments,
+            need_attention=self.pages is not None,
+            first_line=number,
+        )
+        self.seconds += time.perf_counter() - started
+        for offset, translation in enumerate(translations):
+            self._count(number + offset, translation)
+            if self.pages is not None:
+                maps = translation.outputs[0].attention or []
+                plain = [(source, target, weights.numpy()) for source, target, weights in maps]
+                self.pages.add(number + offset + 1, translation.outputs[0].text, plain)
+        written = zip(chunk, translations, strict=True)
+        return "".join(self.format.write(number + i, line, result) for i, (line, result) in enumerate(written))
+
+    def _count(self, number: int, translation: Translation) -> None:
+        self.num_lines += 1
+        self.num_sentences += translation.num_source_pieces > 0
+        self.num_pieces += translation.outputs[0].num_pieces
+        if translation.num_parts > 1 and not self.options.split_sentences:
+            self.num_split += 1
+            if self.num_split <= SHOWN_WARNINGS:
+                tqdm.write(
+                    f"Warning: line {number + 1} has {translation.num_source_pieces} pieces, more than the "
+                    f"{self.translator.max_pieces} of the longest training sentences; it was translated in "
+                    f"{translation.num_parts} parts.",
+                    file=sys.stderr,
+                )
+
+    def report(self) -> None:
+        if self.pages is not None:
+            self.pages.close()
+        if self.num_split > SHOWN_WARNINGS:
+            print(f"Warning: {self.num_split} long lines in all were translated in parts.", file=sys.stderr)
+        if not self.options.quiet:
+            seconds = max(self.seconds, 1e-9)
+            print(
+                f"Translated {self.num_lines:,} lines in {self.seconds:.1f} s: {self.num_sentences / seconds:,.0f} "
+                f"sentences/s, {self.num_pieces / seconds:,.0f} tokens/s.",
+                file=sys.stderr,
+            )
+
+
+def _open_all(inputs: Sequence[Path]) -> Iterator[tuple[str, BinaryIO]]:
+    for path in inputs:
+        if path == STDIN:
+            yield "standard input", sys.stdin.buffer
+        else:
+            with open_input(path) as file:
+                yield str(path), file
+
+
+def _open_pages(folder: Path | None) -> "AttentionPages | None":
+    if folder is None:
+        return None
+    from translator.plots.attention import AttentionPages  # matplotlib is slow to load, and only needed here
+
+    return AttentionPages(folder)
