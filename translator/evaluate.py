@@ -5,9 +5,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from translator.command import exit_code
+
+if TYPE_CHECKING:
+    from translator.evaluation.alignment import AlignmentScores
 
 EPILOG = """
 examples:
@@ -26,12 +29,18 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = result.add_mutually_exclusive_group(required=True)
-    what.add_argument("--model", type=Path, nargs="+", metavar="RUN", help="translate the source with this run, or ensemble")
+    what.add_argument(
+        "--model", type=Path, nargs="+", metavar="RUN", help="translate the source with this run, or ensemble"
+    )
     what.add_argument("--hypothesis", type=Path, metavar="FILE", help="score this translation")
     result.add_argument("--source", type=Path, metavar="FILE", help="needed with --model")
     result.add_argument("--reference", type=Path, nargs="+", required=True, metavar="FILE", help="one or several")
-    result.add_argument("--target-language", metavar="CODE", help="default: as the run says, or as the reference's name ends")
-    result.add_argument("--bootstrap", type=int, default=1_000, metavar="N", help="resamplings for the intervals; 0 = none")
+    result.add_argument(
+        "--target-language", metavar="CODE", help="default: as the run says, or as the reference's name ends"
+    )
+    result.add_argument(
+        "--bootstrap", type=int, default=1_000, metavar="N", help="resamplings for the intervals; 0 = none"
+    )
     result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="score the run's attention against it")
     result.add_argument("--output", type=Path, metavar="FILE", help="keep the run's translation")
     result.add_argument("--json", type=Path, metavar="FILE", help="write all figures; - is the standard output")
@@ -47,16 +56,80 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    from translator.evaluation.report import Evaluation, evaluate
+    # Only now, so that --help and mistyped options are answered at once.
+    from translator.errors import UserError
+    from translator.evaluation.report import evaluate_texts
+    from translator.evaluation.texts import guess_language, read_text, require_equal_lengths
 
-    evaluation: Evaluation = evaluate(options)
+    if options.model and not options.source:
+        raise UserError("--source: is needed to translate with --model")
+    if options.gold_alignment and not options.model:
+        raise UserError("--gold-alignment: needs --model, whose attention is scored")
+    references = [read_text(path) for path in options.reference]
+    texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
+    sources = read_text(options.source) if options.source else None
+    if sources is not None:
+        texts[str(options.source)] = sources
+    alignment = None
+    if options.model:
+        assert sources is not None
+        require_equal_lengths(texts)
+        system = System(options.model, options)
+        hypotheses = system.translate(sources)
+        language = options.target_language or system.target_language
+        if options.output:
+            options.output.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
+        if options.gold_alignment:
+            alignment = system.score_alignment(sources, references[0], options.gold_alignment)
+    else:
+        hypotheses = read_text(options.hypothesis)
+        require_equal_lengths({**texts, str(options.hypothesis): hypotheses})
+        language = options.target_language or guess_language(options.reference)
+        if language is None:
+            raise UserError("--target-language: give the code, such as de or zh; BLEU needs to know how to find words")
+    evaluation = evaluate_texts(
+        hypotheses, references, language, sources=sources, num_bootstrap=options.bootstrap, alignment=alignment
+    )
     if options.json:
-        _write_json(options.json, evaluation.to_dict())
-    if options.json is None or str(options.json) != "-":
+        write_json(options.json, evaluation.to_dict())
+    if str(options.json) != "-":
         print(evaluation)
 
 
-def _write_json(path: Path, report: dict[str, Any]) -> None:
+class System:
+    """A run, or an ensemble of several, loaded to be evaluated."""
+
+    def __init__(self, runs: Sequence[Path], options: argparse.Namespace) -> None:
+        import dataclasses
+
+        import torch
+
+        from translator.api import Translator
+        from translator.config import load_file
+        from translator.run_folder import resolve_run
+
+        if options.threads:
+            torch.set_num_threads(options.threads)
+        self.translator = Translator.load(runs, options.device)
+        self.target_language = load_file(resolve_run(runs[0]) / "config.yaml").data.target
+        if options.beam:
+            self.translator.options = dataclasses.replace(self.translator.options, beam_size=options.beam)
+
+    def translate(self, sources: Sequence[str]) -> list[str]:
+        from translator.decoding.output import one_line
+
+        return [one_line(line) for line in self.translator.translate(sources)]
+
+    def score_alignment(self, sources: Sequence[str], targets: Sequence[str], gold: Path) -> "AlignmentScores":
+        """The attention behind the reference translation against the true alignment."""
+        from translator.evaluation.alignment import parse_pharaoh, score_alignments
+        from translator.evaluation.texts import read_text
+
+        truth = [parse_pharaoh(line, str(gold), number) for number, line in enumerate(read_text(gold), start=1)]
+        return score_alignments(self.translator.align(sources, targets), truth)
+
+
+def write_json(path: Path, report: dict[str, Any]) -> None:
     text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
     if str(path) == "-":
         sys.stdout.write(text)

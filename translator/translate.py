@@ -1,12 +1,11 @@
 """The `translate` command: text in, translated text out, line by line."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.errors import UserError
+from translator.command import exit_code
 
 EPILOG = """
 examples:
@@ -108,22 +107,14 @@ def _positive(text: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Gives the exit code: 0, 2 for what the user can put right, 130 after Ctrl-C, 141 when nobody reads on."""
     options = parser().parse_args(arguments)
-    try:
-        # Only now, so that --help and mistyped options are answered at once.
-        from translator.translate_files import run
 
-        run(options)
-        sys.stdout.flush()
-        return 0
-    except UserError as error:
-        print(f"translate: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # Python flushes stdout at the end once more; that must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    def run() -> None:
+        # Only now, so that --help and mistyped options are answered at once.
+        from translator import translate_files
+
+        translate_files.run(options)
+
+    return exit_code("translate", run)
 
 
 if __name__ == "__main__":

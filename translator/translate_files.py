@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
     weights = [find_weights(model) for model in models]
     for model, file in zip(models, weights, strict=True):
-        if file.parent.resolve() != model.resolve():
+        if file.parent.parent.name == "checkpoints":
             print(f"Note: {model} has not finished training; this is its best checkpoint so far.", file=sys.stderr)
     translator = Translator.load(models, options.device)
     _apply(options, translator)

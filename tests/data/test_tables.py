@@ -94,7 +94,7 @@ def test_blank_sides_have_rows_too(tmp_path: Path) -> None:
 
 
 def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
-    limit = 20
+    limit = 8
     kept = [
         (source, target)
         for source, target in PAIRS
@@ -111,7 +111,7 @@ def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_limit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="data.max_pieces=1: each of the 300 pairs"):
+    with pytest.raises(UserError, match=r"data\.max_pieces=1: each of the 300 pairs"):
         build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, max_pieces=1)
     assert list(tmp_path.iterdir()) == []
 
@@ -206,3 +206,15 @@ def test_joined_tables_are_one_after_the_other(tmp_path: Path) -> None:
     ]
     assert_holds(join_tables(built), PAIRS)
     assert join_tables(built[:1]) is built[0]
+
+
+def test_what_a_killed_build_left_is_removed_after_a_day(tmp_path: Path) -> None:
+    table_folder = Path(
+        build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path).dataset.cache_files[0]["filename"]
+    ).parent
+    old, new = (tmp_path / f".tmp-{table_folder.name}-{name}" for name in ("old", "new"))
+    table_folder.rename(old)
+    new.mkdir()
+    os.utime(old, (time.time() - 90_000,) * 2)
+    build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {table_folder.name, new.name}

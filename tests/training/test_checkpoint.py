@@ -182,7 +182,7 @@ def test_a_kill_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
     """A process dies before its first, second, third … change on the disk, until one gets through all its saves."""
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=120, check=True)
     found = []
-    for moment in sorted(map(int, os.listdir(tmp_path))):
+    for moment in sorted(int(folder.name) for folder in tmp_path.iterdir()):
         store = make_store(tmp_path / str(moment))
         checkpoint = store.newest(pytest.fail)  # nothing that is listed may be damaged
         assert checkpoint is not None

@@ -1,6 +1,7 @@
 """When the loop stops, what it counts as best, and which weights it ends with."""
 
 import io
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +265,7 @@ def test_a_deadline_is_kept_and_the_schedule_ends_with_it(
     assert clock.now - 1000 + validation >= 190, "and little is given away"
     assert max(rates) > 0.99
     assert rates[-1] < 0.01, "the cosine has come down"
-    steps = [later - earlier for earlier, later in zip(rates[30:], rates[31:], strict=False)]
+    steps = [later - earlier for earlier, later in pairwise(rates[30:])]
     assert max(steps) < 0.01, "and it came down without jumping up"
     assert result.history[-1]["update"] == result.update
 

@@ -1,6 +1,7 @@
 """One update: the same gradient however the sentences are cut up, and no weight that sees what is not finite."""
 
 import io
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ def assert_same_gradient(found: dict[str, Tensor], expected: dict[str, Tensor]) 
 @pytest.mark.parametrize("cuts", [[], [1], [5, 6, 19]])
 def test_accumulated_gradient_is_that_of_one_big_batch(cuts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     edges = [0, *cuts, 24]
-    batches = [make_batch(range(first, last)) for first, last in zip(edges, edges[1:], strict=False)]
+    batches = [make_batch(range(first, last)) for first, last in pairwise(edges)]
     updater = make_updater(make_model().double())
     keeper = GradientKeeper(updater, monkeypatch)
     outcome = updater(batches, learning_rate=0.1, teacher_forcing=1.0)

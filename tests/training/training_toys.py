@@ -27,7 +27,7 @@ VOCAB_SIZE = 23
 
 
 class ToyModel(Seq2Seq):
-    """The mean of the source plus the previous piece, through one hidden layer; input and output embeddings are tied."""
+    """The mean of the source plus the previous piece, through one hidden layer; input and output share a matrix."""
 
     def __init__(self, size: int = 12, dropout: float = 0.0) -> None:
         super().__init__()

@@ -152,6 +152,18 @@ class Translator:
                     results[index] = result
         return [result for result in results if result is not None]
 
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """Word alignments (source word, target word) of given translations, from the model's attention."""
+        alignments = []
+        forced = self.score(sources, targets, need_attention=True)
+        for source, target, result in zip(sources, targets, forced, strict=True):
+            (source_ids,) = self.tokenizer.encode_source([self._normalized(source)])
+            (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
+            assert result.attention is not None
+            pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
+            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)]))
+        return alignments
+
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 

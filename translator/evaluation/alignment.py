@@ -46,7 +46,9 @@ def parse_pharaoh(line: str, name: str = "alignment", number: int = 1) -> GoldAl
 def score_alignments(found: Sequence[Iterable[tuple[int, int]]], gold: Sequence[GoldAlignment]) -> AlignmentScores:
     """Counts over all sentences. With nothing found, precision is 0; with nothing to be found, recall is."""
     if len(found) != len(gold):
-        raise UserError(f"{len(found)} sentences were aligned and the truth has {len(gold)}: they must be the same ones")
+        raise UserError(
+            f"{len(found)} sentences were aligned and the truth has {len(gold)}: they must be the same ones"
+        )
     num_pairs = num_sure = num_found_sure = num_found_possible = 0
     for pairs, truth in zip(found, gold, strict=True):
         chosen = set(pairs)

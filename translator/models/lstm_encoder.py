@@ -13,15 +13,15 @@ class BidirectionalEncoder(nn.Module):
     """Layers of two LSTMs, one reading forwards and one backwards.
 
     Padding never enters a state that counts. Reading forwards it comes after all real words; for reading backwards each
-    sentence is turned round within its own length, so it comes last again. The result is that of packed sequences
-    (there is a test), which were left aside because they are slower: on the CPU torch clears a gradient the size of the
-    whole batch at every step of a packed sequence, and on GPUs it has to wait for the lengths.
+    sentence is turned round within its own length, so padding comes last again. The result is that of packed sequences
+    (there is a test). These are slower on the CPU, where torch's backward pass clears a gradient of the size of the whole
+    batch at every step of a packed sequence; on GPUs they have to wait for the lengths.
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int, dropout: float, dropout_kind: str) -> None:
         super().__init__()
-        sizes = [input_size] + [2 * hidden_size] * (num_layers - 1)
         self.hidden_size = hidden_size
+        sizes = [input_size] + [2 * hidden_size] * (num_layers - 1)
         self.forwards = nn.ModuleList(LstmLayer(size, hidden_size) for size in sizes)
         self.backwards = nn.ModuleList(LstmLayer(size, hidden_size) for size in sizes)
         self.dropout = SequenceDropout(dropout, dropout_kind)
@@ -29,31 +29,33 @@ class BidirectionalEncoder(nn.Module):
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Embeddings (S, B, E) and mask (B, S), True before False in each row, to the annotations and their summary.
 
-        The annotations (S, B, 2H) have passed dropout, like the input of every layer. The summary (B, 2H) is what each
-        direction knows at its end of the sentence; an empty sentence has a summary of zeros.
+        Dropout acts on the input of every layer and on the annotations (S, B, 2H). The summary (B, 2H) is what each
+        direction knows at its end of the sentence: [→h_S, ←h_1]. An empty sentence has a summary of zeros.
         """
         lengths = mask.sum(dim=1)  # (B,)
         turned = _reversal(lengths, inputs.shape[0])  # (S, B)
-        start = inputs.new_zeros(inputs.shape[1], self.hidden_size)
-        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
-            inputs = self._drop(inputs)
-            ahead, _, _ = forwards(inputs, start, start)  # (S, B, H)
-            back, _, _ = backwards(_take(inputs, turned), start, start)
-            inputs = torch.cat((ahead, _take(back, turned)), dim=-1)  # (S, B, 2H)
         last = (lengths - 1).clamp(min=0).unsqueeze(0)  # (1, B)
-        summary = torch.cat((_take(ahead, last), _take(back, last)), dim=-1).squeeze(0)  # (B, 2H)
-        return self._drop(inputs), summary * mask.any(dim=1, keepdim=True)
+        start = inputs.new_zeros(inputs.shape[1], self.hidden_size)
+        states, summary = inputs, inputs  # both replaced by the first layer
+        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
+            states = self._drop(states)
+            ahead, _, _ = forwards(states, start, start)  # (S, B, H)
+            back, _, _ = backwards(_take(states, turned), start, start)  # (S, B, H), turned round
+            states = torch.cat((ahead, _take(back, turned)), dim=-1)  # (S, B, 2H)
+            summary = torch.cat((_take(ahead, last), _take(back, last)), dim=-1).squeeze(0)  # (B, 2H)
+        return self._drop(states), summary * mask.any(dim=1, keepdim=True)
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return self.dropout(x, self.dropout.mask(x.shape[1], x.shape[2], x))
+    def _drop(self, sequence: Tensor) -> Tensor:
+        _, num_rows, size = sequence.shape
+        return self.dropout(sequence, self.dropout.draw(num_rows, size, sequence))
 
 
 def _reversal(lengths: Tensor, num_steps: int) -> Tensor:
-    """Which step of each sentence comes at which place when it is turned round and its padding stays where it is."""
+    """Which step of each sentence stands where when the sentence is turned round and its padding stays in place."""
     steps = torch.arange(num_steps, device=lengths.device).unsqueeze(1)  # (S, 1)
     return torch.where(steps < lengths, lengths - 1 - steps, steps)  # (S, B)
 
 
-def _take(x: Tensor, steps: Tensor) -> Tensor:
-    """The chosen steps (N, B) of each sentence of x (S, B, D)."""
-    return x.gather(0, steps.unsqueeze(-1).expand(-1, -1, x.shape[-1]))  # (N, B, D)
+def _take(sequence: Tensor, steps: Tensor) -> Tensor:
+    """The chosen steps (N, B) of each sentence of a sequence (S, B, D)."""
+    return sequence.gather(0, steps.unsqueeze(-1).expand(-1, -1, sequence.shape[-1]))  # (N, B, D)

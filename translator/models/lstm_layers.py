@@ -1,8 +1,9 @@
-"""Parts shared by the recurrent encoder and decoder: a layer over a whole sequence, the cell's formula, dropout, initial values.
+"""Parts shared by the recurrent encoder and decoder: a layer over a whole sequence, the cell's formula, dropout, first values.
 
 Sequences inside the recurrent model are time-first, as a recurrence walks through them: T steps, B rows, H hidden size.
 """
 
+import torch
 from torch import Tensor, nn
 
 from translator.attention.dropout import Dropout
@@ -13,23 +14,37 @@ DROPOUT_KINDS = ("ordinary", "variational")
 class LstmLayer(nn.Module):
     """One layer in one direction over a whole sequence, by the fused kernels of oneDNN and cuDNN.
 
-    The weights are those of `nn.LSTM`, which has two biases where one would do; the second stays as redundant as there.
+    Equal to a one-layer `nn.LSTM`, but with one bias instead of two whose sum is all that counts, and usable inside
+    `torch.compile`, which refuses the module and accepts the function.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(input_size, hidden_size)
-        initialize_gates(self.lstm.weight_ih_l0, self.lstm.weight_hh_l0, self.lstm.bias_ih_l0)
-        nn.init.zeros_(self.lstm.bias_hh_l0)
+        self.input_weight = nn.Parameter(torch.empty(4 * hidden_size, input_size))
+        self.recurrent_weight = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
+        self.bias = nn.Parameter(torch.empty(4 * hidden_size))
+        initialize_gates(self.input_weight, self.recurrent_weight, self.bias)
 
     def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs (T, B, D) from the state (B, H), (B, H) on: the hidden states (T, B, H) and the last state."""
-        outputs, (hidden, cell) = self.lstm(inputs, (hidden.unsqueeze(0), cell.unsqueeze(0)))
+        weights = (self.input_weight, self.recurrent_weight, self.bias, torch.zeros_like(self.bias))
+        start = (hidden.unsqueeze(0).to(inputs.dtype), cell.unsqueeze(0).to(inputs.dtype))
+        outputs, hidden, cell = torch.lstm(
+            inputs,
+            start,
+            weights,
+            has_biases=True,
+            num_layers=1,
+            dropout=0.0,
+            train=self.training,
+            bidirectional=False,
+            batch_first=False,
+        )
         return outputs, hidden.squeeze(0), cell.squeeze(0)
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """From the sums before the gates' nonlinearities (B, 4H), in torch's order i, f, g, o, to the new (hidden, cell).
+    """From the sums inside the gates' nonlinearities (B, 4H), in torch's order i, f, g, o, to the new (hidden, cell).
 
     Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000:
         c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g),    h_t = σ(o) ⊙ tanh(c_t)
@@ -53,10 +68,10 @@ def initialize_gates(input_weight: Tensor, recurrent_weight: Tensor, bias: Tenso
 
 
 class SequenceDropout(nn.Module):
-    """Dropout over sequences (T, B, D): a new mask at each step, or the same at every step of a sentence.
+    """Dropout over sequences (T, B, D): a new mask at each step, or one mask for all steps of a sentence.
 
-    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4: a sentence is read by one
-    thinned network from beginning to end, so the noise does not wash a recurrent state out.
+    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4: a sentence is read by
+    one thinned network from beginning to end, so that noise does not wash the recurrent state out.
     """
 
     def __init__(self, p: float, kind: str) -> None:
@@ -66,13 +81,14 @@ class SequenceDropout(nn.Module):
         self.dropout = Dropout(p)
         self.variational = kind == "variational"
 
-    def mask(self, num_rows: int, size: int, like: Tensor) -> Tensor | None:
-        """The factors (B, D) to be used at every step, where there are any."""
+    def draw(self, num_rows: int, size: int, like: Tensor) -> Tensor | None:
+        """The factors (B, D) of all steps; None where there are none: in evaluation, and for ordinary dropout."""
         if not self.variational or not self.training or self.dropout.p == 0:
             return None
         return self.dropout(like.new_ones(num_rows, size))
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """`mask` is what `draw` gave for this sequence."""
         if self.variational:
             return x if mask is None else x * mask
         return self.dropout(x)

@@ -64,9 +64,12 @@ def smoothed_cross_entropy(
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor]:
     """The smoothed loss and the negative log-likelihood, each summed over the positions."""
-    if states.device.type == "cpu" and not torch.compiler.is_compiling():
+    is_mixed = states.dtype != weight.dtype or torch.is_autocast_enabled(states.device.type)
+    if states.device.type == "cpu" and not is_mixed and not torch.compiler.is_compiling():
         return _ChunkedCrossEntropy.apply(states, weight, bias, targets, label_smoothing)
-    logits = F.linear(states, weight, bias).float()  # (N, V); half precision is not enough for the sum over V
+    logits = F.linear(states, weight, bias)  # (N, V)
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        logits = logits.float()  # half precision is not enough for the sum over V
     loss_sum = F.cross_entropy(logits, targets, label_smoothing=label_smoothing, reduction="sum")
     if label_smoothing == 0:
         return loss_sum, loss_sum

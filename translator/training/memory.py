@@ -48,7 +48,7 @@ class MemoryLimit:
         if len(failed) == 1:
             raise UserError(
                 f"out of memory with a single sentence pair of {failed.source.shape[1]} and {failed.target_in.shape[1]}"
-                f" pieces, row {failed.indices.item()} of the training corpus: lower data.max_pieces, or train a smaller"
-                " model"
+                f" pieces, row {failed.indices.item()} of the training corpus: lower data.max_pieces, or train a"
+                " smaller model"
             )
         self.limit = int(_MARGIN * batch_size(failed))

@@ -1,0 +1,233 @@
+"""The loader: the same batches as without it, exact resumption, and threads that end."""
+
+import gc
+import gzip
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from translator.data.batching import Batch, BatchSampler
+from translator.data.loader import BatchLoader, Place, TableBatches, fitted_batch_tokens, ordered_batches
+from translator.data.tables import TokenTable, build_table
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+from translator.ids import EOS, PAD
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_tables import PAIRS, TOKENIZER, ListCorpus
+
+MULTI30K = Path(__file__).resolve().parents[3] / "shared/data/multi30k"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> TokenTable:
+    return build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path_factory.mktemp("cache"), num_processes=1)
+
+
+def batches_of(table: TokenTable, *, sampling: float = 0.0, seed: int = 1, batch_tokens: int = 200) -> TableBatches:
+    sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=batch_tokens, seed=seed)
+    return TableBatches(table, sampler, tokenizer=TOKENIZER, sampling=sampling)
+
+
+def content(batch: Batch) -> tuple[list[Any], ...]:
+    tensors = (batch.source, batch.source_mask, batch.target_in, batch.target_out, batch.target_mask, batch.indices)
+    return tuple(tensor.tolist() for tensor in tensors)
+
+
+def prefetch_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+
+
+def test_batches_are_those_of_the_sampler(table: TokenTable) -> None:
+    source = batches_of(table)
+    with BatchLoader(source) as loader:
+        for epoch in range(3):
+            for rows in source.sampler.epoch(epoch):
+                assert loader.epoch == epoch
+                batch = next(loader)
+                assert batch.indices.tolist() == rows.tolist()
+                for row, ids in zip(rows, batch.source, strict=True):
+                    assert ids[ids != PAD].tolist() == TOKENIZER.encode_source([PAIRS[row][0]])[0]
+                for row, ids in zip(rows, batch.target_out, strict=True):
+                    assert ids[ids != PAD].tolist() == [*TOKENIZER.encode_target([PAIRS[row][1]])[0], EOS]
+            assert (loader.epoch, loader.position) == (epoch + 1, 0)
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+@pytest.mark.parametrize("num_consumed", [0, 1, 7, "one epoch", "two and a bit"])
+def test_resuming_goes_on_with_the_very_next_batch(table: TokenTable, sampling: float, num_consumed: int | str) -> None:
+    length = len(batches_of(table).sampler.epoch(0))
+    number = {"one epoch": length, "two and a bit": 2 * length + 5}.get(num_consumed, num_consumed)  # type: ignore[call-overload]
+    with BatchLoader(batches_of(table, sampling=sampling)) as loader:
+        for _ in range(number):
+            next(loader)
+        time.sleep(0.05)  # the thread is ahead by now
+        state = json.loads(json.dumps(loader.state_dict()))
+        expected = [content(batch) for batch in islice(loader, length)]
+    with BatchLoader(batches_of(table, sampling=sampling)) as resumed:
+        next(resumed)  # a loader that has been used already
+        resumed.load_state_dict(state)
+        assert resumed.state_dict() == state
+        assert [content(batch) for batch in islice(resumed, length)] == expected
+
+
+def test_a_place_of_other_batches_is_refused(table: TokenTable) -> None:
+    state = BatchLoader(batches_of(table)).state_dict()
+    with pytest.raises(UserError, match="batch_tokens 200 → 300"):
+        BatchLoader(batches_of(table, batch_tokens=300)).load_state_dict(state)
+    with pytest.raises(UserError, match=r"seed 1 → 2, sampling 0\.0 → 0\.1"):
+        BatchLoader(batches_of(table, seed=2, sampling=0.1)).load_state_dict(state)
+
+
+def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenTable) -> None:
+    source = batches_of(table, sampling=0.3)
+    seen: list[dict[int, list[int]]] = []
+    with BatchLoader(source) as loader:
+        for epoch in range(2):
+            rows: dict[int, list[int]] = {}
+            while loader.epoch == epoch:
+                batch = next(loader)
+                for row, ids, out in zip(batch.indices.tolist(), batch.source, batch.target_out, strict=True):
+                    rows[row] = out[out != PAD].tolist()
+                    assert ids[ids != PAD][-1] == EOS
+            assert TOKENIZER.decode_target([rows[row] for row in range(len(PAIRS))]) == [text for _, text in PAIRS]
+            seen.append(rows)
+    assert sum(seen[0][row] != seen[1][row] for row in seen[0]) > 0.5 * len(PAIRS)
+    with BatchLoader(batches_of(table, sampling=0.3)) as again:
+        again.load_state_dict({"place": {"epoch": 1}, "description": source.description})
+        batch = next(again)
+        for row, out in zip(batch.indices.tolist(), batch.target_out, strict=True):
+            assert out[out != PAD].tolist() == seen[1][row]
+
+
+def test_the_budget_is_fitted_to_sampling(table: TokenTable) -> None:
+    assert fitted_batch_tokens(table, TOKENIZER, 0.0, 500) == 500
+    fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 500)
+    plain = int(table.target_lengths.sum())
+    with BatchLoader(batches_of(table, sampling=0.3)) as loader:
+        sampled = sum(next(loader).num_target_tokens for _ in range(len(batches_of(table).sampler.epoch(0))))
+    assert fitted / 500 == pytest.approx(plain / sampled, rel=0.05)
+
+
+def test_validation_batches_hold_every_row_once_longest_first(table: TokenTable) -> None:
+    batches = ordered_batches(table, 200)
+    assert sorted(torch.cat([batch.indices for batch in batches]).tolist()) == list(range(len(PAIRS)))
+    widths = [batch.target_out.shape[1] for batch in batches]
+    assert widths == sorted(widths, reverse=True)
+    again = ordered_batches(table, 200)
+    assert [content(batch) for batch in again] == [content(batch) for batch in batches]
+
+
+# Threads
+
+
+class Numbers:
+    """Batches of one row with a number; may fail at one of them."""
+
+    def __init__(self, fails_at: int = -1) -> None:
+        self.fails_at = fails_at
+        self.num_made = 0
+
+    @property
+    def description(self) -> dict[str, Any]:
+        return {}
+
+    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
+        position = place.position
+        while True:
+            if position == self.fails_at:
+                raise UserError("row 5 is damaged")
+            self.num_made += 1
+            row = np.array([position + 10])
+            position += 1
+            yield Batch.from_rows([row], [row], row), Place(0, position)
+
+
+def test_an_exception_of_the_thread_is_raised_in_its_turn() -> None:
+    loader = BatchLoader(Numbers(fails_at=5))
+    assert [next(loader).indices.item() for _ in range(5)] == [10, 11, 12, 13, 14]
+    for _ in range(2):  # asking again fails again, and does not hang
+        with pytest.raises(UserError, match="row 5 is damaged"):
+            next(loader)
+    assert loader.position == 5
+    assert prefetch_threads() == []
+
+
+def test_the_thread_works_ahead_but_not_without_end() -> None:
+    source = Numbers()
+    with BatchLoader(source, num_ahead=4) as loader:
+        next(loader)
+        deadline = time.monotonic() + 10
+        while source.num_made < 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        assert 5 <= source.num_made <= 6  # one handed out, four waiting, one in hand
+        assert loader.position == 1
+
+
+def test_closing_ends_the_thread_and_the_loader_can_go_on() -> None:
+    loader = BatchLoader(Numbers())
+    assert [next(loader).indices.item() for _ in range(3)] == [10, 11, 12]
+    assert len(prefetch_threads()) == 1
+    loader.close()
+    loader.close()
+    assert prefetch_threads() == []
+    assert next(loader).indices.item() == 13
+    loader.close()
+
+
+def test_a_forgotten_loader_ends_its_thread() -> None:
+    loader = BatchLoader(Numbers())
+    next(loader)
+    del loader
+    gc.collect()
+    assert prefetch_threads() == []
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "raise RuntimeError('boom')"])
+def test_the_interpreter_ends_while_a_loader_is_running(ending: str) -> None:
+    here = Path(__file__).resolve()
+    script = f"""
+import sys; sys.path[:0] = [{str(here.parent)!r}, {str(here.parents[2])!r}]
+from test_loader import Numbers
+from translator.data.loader import BatchLoader
+loader = BatchLoader(Numbers())
+print(next(loader).indices.item(), flush=True)
+{ending}
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert result.stdout == "10\n"
+    assert result.returncode == {"": 0, "raise SystemExit(3)": 3}.get(ending, 1)
+    assert ("boom" in result.stderr) if "boom" in ending else (result.stderr == "")
+
+
+@pytest.mark.skipif(not MULTI30K.exists(), reason="needs the Multi30k files beside the repository")
+def test_padding_on_multi30k_is_below_three_percent(tmp_path: Path) -> None:
+    sides = []
+    for language in ("en", "de"):
+        with gzip.open(MULTI30K / f"train.{language}.gz", "rt", encoding="utf-8") as file:
+            sides.append(file.read().splitlines())
+    pairs = list(zip(*sides, strict=True))
+    tokenizer = Tokenizer.train(pairs, vocab_size=8_000)
+    table = build_table(ListCorpus(pairs), tokenizer, cache_dir=tmp_path)
+    sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=4_096, seed=1)
+    with BatchLoader(TableBatches(table, sampler)) as loader:
+        for epoch in range(2):
+            num_tokens = num_positions = num_batches = 0
+            while loader.epoch == epoch:
+                batch = next(loader)
+                num_tokens += batch.num_source_tokens + batch.num_target_tokens
+                num_positions += batch.source.numel() + batch.target_out.numel()
+                num_batches += 1
+            assert 1 - num_tokens / num_positions < 0.03
+            assert int(table.target_lengths.sum()) / num_batches > 3_400

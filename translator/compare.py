@@ -1,0 +1,140 @@
+"""Compares two runs or two translations: `python -m translator.compare --help`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from translator.command import exit_code
+
+if TYPE_CHECKING:
+    from translator.evaluation.significance import Comparison, Difference
+
+EPILOG = """
+examples:
+  python -m translator.compare a.de b.de --reference test.de
+  python -m translator.compare runs/one runs/two --source test.en --reference test.de
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="python -m translator.compare",
+        description="Is B really better than A? Paired significance tests, and where the two differ most.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument("a", type=Path, metavar="A", help="a run, or a file with its translation")
+    result.add_argument("b", type=Path, metavar="B", help="another one")
+    result.add_argument("--reference", type=Path, nargs="+", required=True, metavar="FILE", help="one or several")
+    result.add_argument(
+        "--source", type=Path, metavar="FILE", help="needed where A or B is a run; shown in the examples"
+    )
+    result.add_argument(
+        "--target-language", metavar="CODE", help="default: as the run says, or the reference's name ends"
+    )
+    result.add_argument("--bootstrap", type=int, default=1_000, metavar="N", help="resamplings; default: 1000")
+    result.add_argument("--randomizations", type=int, default=10_000, metavar="N", help="default: 10000")
+    result.add_argument("--ter", action="store_true", help="compare TER too, which takes much longer")
+    result.add_argument("--examples", type=int, default=5, metavar="N", help="sentences that differ most; default: 5")
+    result.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - is the standard output")
+    result.add_argument("--beam", type=int, metavar="K", help="beam size; default: as the run says")
+    result.add_argument("--device", default="auto", help="default: auto")
+    result.add_argument("--threads", type=int, metavar="N", help="processor threads; default: torch's choice")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    return exit_code("compare", lambda: run(options))
+
+
+def run(options: argparse.Namespace) -> None:
+    # Only now, so that --help and mistyped options are answered at once.
+    from translator.errors import UserError
+    from translator.evaluate import System, write_json
+    from translator.evaluation.metrics import METRICS, QUICK_METRICS
+    from translator.evaluation.significance import compare_outputs, largest_differences
+    from translator.evaluation.texts import guess_language, read_text, require_equal_lengths
+
+    references = [read_text(path) for path in options.reference]
+    texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
+    sources = read_text(options.source) if options.source else None
+    if sources is not None:
+        texts[str(options.source)] = sources
+    require_equal_lengths(texts)
+    language = options.target_language or guess_language(options.reference)
+    outputs = []
+    for path in (options.a, options.b):
+        if not path.is_dir():
+            outputs.append(read_text(path))
+            continue
+        if sources is None:
+            raise UserError(f"--source: is needed to translate with the run {path}")
+        system = System([path], options)
+        language = options.target_language or system.target_language
+        outputs.append(system.translate(sources))
+    require_equal_lengths({**texts, str(options.a): outputs[0]})
+    require_equal_lengths({**texts, str(options.b): outputs[1]})
+    if language is None:
+        raise UserError("--target-language: give the code, such as de or zh; BLEU needs to know how to find words")
+    comparisons = compare_outputs(
+        *outputs,
+        references,
+        language,
+        metrics=METRICS if options.ter else QUICK_METRICS,
+        num_bootstrap=options.bootstrap,
+        num_randomizations=options.randomizations,
+    )
+    differences = largest_differences(*outputs, references, options.examples)
+    if options.json:
+        examples = [
+            {
+                "line": d.line + 1,
+                "a": outputs[0][d.line],
+                "b": outputs[1][d.line],
+                "chrf_a": d.score_a,
+                "chrf_b": d.score_b,
+            }
+            for d in differences
+        ]
+        write_json(options.json, {"metrics": [c.to_dict() for c in comparisons], "examples": examples})
+    if str(options.json) != "-":
+        print(_table(comparisons, str(options.a), str(options.b)))
+        print(_examples(differences, outputs, references, sources))
+
+
+def _table(comparisons: "Sequence[Comparison]", name_a: str, name_b: str) -> str:
+    from translator.evaluation.metrics import NAMES
+
+    lines = [f"A: {name_a}", f"B: {name_b}", "", "             A       B   B - A   p (bootstrap)  p (randomization)"]
+    for one in comparisons:
+        lines.append(
+            f"{NAMES[one.metric]:7}{one.score_a:7.2f} {one.score_b:7.2f} {one.score_b - one.score_a:+7.2f}"
+            f"{one.p_bootstrap:16.4f}{one.p_randomization:19.4f}"
+        )
+    lines.append(
+        "p: how likely a difference as large as this would be if A and B were equally good; below 0.05 is usual."
+    )
+    return "\n".join([*lines, *(f"{NAMES[one.metric]}: {one.signature}" for one in comparisons)])
+
+
+def _examples(
+    differences: "Sequence[Difference]",
+    outputs: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    sources: Sequence[str] | None,
+) -> str:
+    lines = []
+    for difference in differences:
+        number = difference.line
+        lines += ["", f"Line {number + 1}: chrF {difference.score_a:.1f} for A, {difference.score_b:.1f} for B"]
+        lines += [f"  source     {sources[number]}"] if sources else []
+        lines += [f"  reference  {reference[number]}" for reference in references]
+        lines += [f"  A          {outputs[0][number]}", f"  B          {outputs[1][number]}"]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
