@@ -38,6 +38,12 @@ def search_options(config: DecodeConfig) -> SearchOptions:
     )
 
 
+def _split_words(text: str) -> list[str]:
+    from translator.data.demo import alignment_tokens  # loads a whole grammar, and few ask for alignments
+
+    return alignment_tokens(text)
+
+
 class Translator(TextTranslator):
     """A trained model that translates lines of text; see `TextTranslator` for what can be asked of it."""
 
@@ -59,6 +65,7 @@ class Translator(TextTranslator):
             max_pieces=config.data.max_pieces,
             normalize=normalize_text if config.data.cleaning.normalize else None,
             joiner="" if is_written_without_spaces(config.data.target) else " ",
+            split_words=_split_words,
         )
 
     @classmethod

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,10 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     # Only now, so that --help and mistyped options are answered at once.
     from translator.errors import UserError
-    from translator.evaluate import System, write_json
+    from translator.evaluate import read_text, write_json
     from translator.evaluation.metrics import METRICS, QUICK_METRICS
     from translator.evaluation.significance import compare_outputs, largest_differences
-    from translator.evaluation.texts import guess_language, read_text, require_equal_lengths
+    from translator.evaluation.texts import guess_language, require_equal_lengths
 
     references = [read_text(path) for path in options.reference]
     texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
@@ -64,45 +65,45 @@ def run(options: argparse.Namespace) -> None:
     if sources is not None:
         texts[str(options.source)] = sources
     require_equal_lengths(texts)
-    language = options.target_language or guess_language(options.reference)
-    outputs = []
-    for path in (options.a, options.b):
-        if not path.is_dir():
-            outputs.append(read_text(path))
-            continue
-        if sources is None:
-            raise UserError(f"--source: is needed to translate with the run {path}")
-        system = System([path], options)
-        language = options.target_language or system.target_language
-        outputs.append(system.translate(sources))
-    require_equal_lengths({**texts, str(options.a): outputs[0]})
-    require_equal_lengths({**texts, str(options.b): outputs[1]})
+    (output_a, language_a), (output_b, language_b) = (
+        _output(path, sources, options) for path in (options.a, options.b)
+    )
+    for path, output in ((options.a, output_a), (options.b, output_b)):
+        require_equal_lengths({**texts, str(path): output})
+    language = options.target_language or language_a or language_b or guess_language(options.reference)
     if language is None:
         raise UserError("--target-language: give the code, such as de or zh; BLEU needs to know how to find words")
     comparisons = compare_outputs(
-        *outputs,
+        output_a,
+        output_b,
         references,
         language,
         metrics=METRICS if options.ter else QUICK_METRICS,
         num_bootstrap=options.bootstrap,
         num_randomizations=options.randomizations,
     )
-    differences = largest_differences(*outputs, references, options.examples)
+    differences = largest_differences(output_a, output_b, references, options.examples)
     if options.json:
-        examples = [
-            {
-                "line": d.line + 1,
-                "a": outputs[0][d.line],
-                "b": outputs[1][d.line],
-                "chrf_a": d.score_a,
-                "chrf_b": d.score_b,
-            }
-            for d in differences
-        ]
+        examples = [{**asdict(d), "a": output_a[d.line], "b": output_b[d.line]} for d in differences]
         write_json(options.json, {"metrics": [c.to_dict() for c in comparisons], "examples": examples})
     if str(options.json) != "-":
         print(_table(comparisons, str(options.a), str(options.b)))
-        print(_examples(differences, outputs, references, sources))
+        print(_examples(differences, (output_a, output_b), references, sources))
+
+
+def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) -> tuple[list[str], str | None]:
+    """The translation itself, or that of a run together with the run's target language."""
+    from translator.errors import UserError
+    from translator.evaluate import System, read_text
+    from translator.run_folder import resolve_run
+
+    folder = resolve_run(path)
+    if not folder.is_dir():
+        return read_text(path), None
+    if sources is None:
+        raise UserError(f"--source: is needed to translate with the run {path}")
+    system = System([folder], options)
+    return system.translate(sources), system.target_language
 
 
 def _table(comparisons: "Sequence[Comparison]", name_a: str, name_b: str) -> str:

@@ -17,7 +17,7 @@ examples:
   python -m translator.evaluate --model runs/latest --source test.en --reference test.de
   python -m translator.evaluate --hypothesis output.de --source test.en --reference test.de
   python -m translator.evaluate --hypothesis output.de --reference one.de two.de --json scores.json
-  python -m translator.evaluate --model runs/latest --source test.en --reference test.de --gold-alignment test.en-de.align
+  python -m translator.evaluate --model runs/latest --source test.en --reference test.de --gold-alignment test.align
 """
 
 
@@ -30,7 +30,11 @@ def parser() -> argparse.ArgumentParser:
     )
     what = result.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--model", type=Path, nargs="+", metavar="RUN", help="translate the source with this run, or ensemble"
+        "--model",
+        type=Path,
+        action="append",
+        metavar="RUN",
+        help="translate the source with this run; given several times, the runs are an ensemble",
     )
     what.add_argument("--hypothesis", type=Path, metavar="FILE", help="score this translation")
     result.add_argument("--source", type=Path, metavar="FILE", help="needed with --model")
@@ -59,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     # Only now, so that --help and mistyped options are answered at once.
     from translator.errors import UserError
     from translator.evaluation.report import evaluate_texts
-    from translator.evaluation.texts import guess_language, read_text, require_equal_lengths
+    from translator.evaluation.texts import guess_language, require_equal_lengths
 
     if options.model and not options.source:
         raise UserError("--source: is needed to translate with --model")
@@ -96,6 +100,12 @@ def run(options: argparse.Namespace) -> None:
         print(evaluation)
 
 
+def read_text(path: Path) -> list[str]:
+    from translator.data.files import read_lines
+
+    return list(read_lines(path))
+
+
 class System:
     """A run, or an ensemble of several, loaded to be evaluated."""
 
@@ -107,7 +117,9 @@ class System:
         from translator.api import Translator
         from translator.config import load_file
         from translator.run_folder import resolve_run
+        from translator.training.allocator import keep_memory
 
+        keep_memory()
         if options.threads:
             torch.set_num_threads(options.threads)
         self.translator = Translator.load(runs, options.device)
@@ -123,7 +135,6 @@ class System:
     def score_alignment(self, sources: Sequence[str], targets: Sequence[str], gold: Path) -> "AlignmentScores":
         """The attention behind the reference translation against the true alignment."""
         from translator.evaluation.alignment import parse_pharaoh, score_alignments
-        from translator.evaluation.texts import read_text
 
         truth = [parse_pharaoh(line, str(gold), number) for number, line in enumerate(read_text(gold), start=1)]
         return score_alignments(self.translator.align(sources, targets), truth)

@@ -35,10 +35,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--model",
         type=Path,
-        nargs="+",
-        action="extend",
+        action="append",
         metavar="RUN",
-        help="directory of a training run, or of several runs for an ensemble; default: runs/latest",
+        help="directory of a training run; given several times, the runs are an ensemble; default: runs/latest",
     )
     _add_output_options(result.add_argument_group("output"))
     _add_search_options(result.add_argument_group("search (default: as the run's configuration says)"))

@@ -21,6 +21,7 @@ from translator.decoding.spellings import forbidden_sequences
 from translator.decoding.translator import Translation
 from translator.errors import UserError
 from translator.run_folder import find_weights, resolve_run
+from translator.training.allocator import keep_memory
 
 if TYPE_CHECKING:
     from translator.plots.attention import AttentionPages
@@ -33,6 +34,7 @@ STDIN = Path("-")
 def run(options: argparse.Namespace) -> None:
     """Translates what the options name; raises UserError for what the user can put right."""
     jobs = _jobs(options)
+    keep_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]

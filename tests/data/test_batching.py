@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from translator.data.batching import Batch, BatchSampler
-from translator.data.packing import SOURCE_FACTOR, pack
+from translator.data.packing import SOURCE_FACTOR, pack, pack_into
 from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD
 
@@ -123,6 +123,15 @@ def test_every_pair_is_packed_once_within_the_budget(
         assert len(rows) > 0
         assert len(rows) == 1 or len(rows) * target[rows].max() <= batch_tokens
         assert len(rows) == 1 or len(rows) * source[rows].max() <= SOURCE_FACTOR * batch_tokens
+
+
+@pytest.mark.parametrize("num_batches", [1, 2, 7, 40, 200])
+def test_packing_into_a_given_number_of_batches(num_batches: int) -> None:
+    source, target = random_lengths(200)
+    batches = pack_into(num_batches, source, target, 300, np.random.default_rng(0))
+    assert len(batches) == num_batches
+    assert all(len(rows) > 0 for rows in batches)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(200))
 
 
 def test_nothing_is_packed_into_nothing() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from translator.data import loader as loader_module
 from translator.data.batching import Batch, BatchSampler
 from translator.data.loader import BatchLoader, Place, TableBatches, fitted_batch_tokens, ordered_batches
 from translator.data.tables import TokenTable, build_table
@@ -64,12 +65,14 @@ def test_batches_are_those_of_the_sampler(table: TokenTable) -> None:
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-@pytest.mark.parametrize("num_consumed", [0, 1, 7, "one epoch", "two and a bit"])
-def test_resuming_goes_on_with_the_very_next_batch(table: TokenTable, sampling: float, num_consumed: int | str) -> None:
+@pytest.mark.parametrize(("num_epochs", "num_more"), [(0, 0), (0, 1), (0, 7), (1, 0), (2, 5)])
+def test_resuming_goes_on_with_the_very_next_batch(
+    table: TokenTable, sampling: float, num_epochs: int, num_more: int
+) -> None:
     length = len(batches_of(table).sampler.epoch(0))
-    number = {"one epoch": length, "two and a bit": 2 * length + 5}.get(num_consumed, num_consumed)  # type: ignore[call-overload]
+    num_consumed = num_epochs * length + num_more
     with BatchLoader(batches_of(table, sampling=sampling)) as loader:
-        for _ in range(number):
+        for _ in range(num_consumed):
             next(loader)
         time.sleep(0.05)  # the thread is ahead by now
         state = json.loads(json.dumps(loader.state_dict()))
@@ -110,6 +113,34 @@ def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenTable) -> 
             assert out[out != PAD].tolist() == seen[1][row]
 
 
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_sampled_epochs_hold_every_row_once_in_as_many_batches(table: TokenTable, num_ranks: int) -> None:
+    rows: list[int] = []
+    for rank in range(num_ranks):
+        sampler = BatchSampler(
+            table.source_lengths, table.target_lengths, batch_tokens=30, seed=1, rank=rank, num_ranks=num_ranks
+        )
+        source = TableBatches(table, sampler, tokenizer=TOKENIZER, sampling=0.3)
+        assert source.batches_per_epoch == len(sampler.epoch(0)) > loader_module.WINDOW
+        epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
+        rows += torch.cat([batch.indices for batch in epoch]).tolist()
+    assert sorted(rows) == list(range(len(PAIRS)))
+
+
+def test_sampled_batches_are_packed_by_their_new_lengths(table: TokenTable) -> None:
+    fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 300)
+    source = batches_of(table, sampling=0.3, batch_tokens=fitted)
+    epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
+    new_lengths = [int(length) for batch in epoch for length in batch.target_mask.sum(dim=1)]
+    num_positions = sum(batch.target_out.numel() for batch in epoch)
+    assert sum(new_lengths) > 1.1 * int(table.target_lengths.sum())
+    # By their old lengths, the same rows would be padded to the longest of a mixed lot.
+    in_old_order = dict(zip([int(i) for batch in epoch for i in batch.indices], new_lengths, strict=True))
+    old_positions = sum(len(rows) * max(in_old_order[row] for row in rows.tolist()) for rows in source.sampler.epoch(0))
+    assert 1 - sum(new_lengths) / num_positions < 0.5 * (1 - sum(new_lengths) / old_positions)
+    assert max(batch.target_out.numel() for batch in epoch) < 1.25 * 300
+
+
 def test_the_budget_is_fitted_to_sampling(table: TokenTable) -> None:
     assert fitted_batch_tokens(table, TOKENIZER, 0.0, 500) == 500
     fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 500)
@@ -141,6 +172,10 @@ class Numbers:
     @property
     def description(self) -> dict[str, Any]:
         return {}
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return 0
 
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
         position = place.position

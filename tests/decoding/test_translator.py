@@ -6,6 +6,7 @@ import pytest
 import torch
 from fake_models import ByteTokenizer, CopyModel, TableModel
 
+from translator.data.demo.alignment import alignment_tokens
 from translator.decoding.search import Sampling, SearchOptions
 from translator.decoding.translator import Translator
 from translator.models.base import Seq2Seq
@@ -73,7 +74,9 @@ def test_n_best_lists_and_scores_of_a_line_in_parts_are_sums() -> None:
 
 
 def test_alignments_count_words_through_all_parts() -> None:
-    (result, blank) = copier(split_sentences=True).translate_fully(["Ab cd. 狗 ef", ""], need_alignment=True)
+    (result, blank) = copier(split_sentences=True, split_words=alignment_tokens).translate_fully(
+        ["Ab cd. 狗 ef", ""], need_alignment=True
+    )
     assert result.outputs[0].alignment == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
     assert result.outputs[0].attention is None
     assert blank.outputs[0].text == ""

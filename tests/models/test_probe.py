@@ -114,8 +114,15 @@ class IgnoresSourceMask(Toy):
         return super().encode(source, torch.ones_like(source_mask))
 
 
+class MasksByIdNotByMask(Toy):
+    """Takes id 0 for padding, whatever the mask says: right until another id stands there."""
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
+        return super().encode(source, source != 0)
+
+
 class LowersPaddingOnly(Toy):
-    """A mask of -8 where it should be minus infinity: too little to be seen in outputs, too much to be zero."""
+    """A mask of -30 where it should be minus infinity: too little to be seen in outputs, too much to be zero."""
 
     def attend(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         scores = queries @ memory.states.transpose(1, 2)
@@ -253,6 +260,7 @@ def test_a_right_model_is_accepted() -> None:
         (LeaksTheNextToken, {FUTURE, TARGET_PADDING, BATCH, STEPWISE, SELECT}),
         (LeaksTheLastToken, {FUTURE, TARGET_PADDING, BATCH, STEPWISE, SELECT}),
         (IgnoresSourceMask, {SOURCE_PADDING, BATCH, SUMS, ZEROS}),
+        (MasksByIdNotByMask, {SOURCE_PADDING}),
         (LowersPaddingOnly, {ZEROS}),
         (ReadsPaddingInTheEncoder, {SOURCE_PADDING, BATCH}),
         (CountsTargetColumns, {TARGET_PADDING, BATCH, STEPWISE, SELECT}),

@@ -3,7 +3,6 @@
 Letters for dimensions: B sentences, S source positions, T target positions. Masks are True where there is a token.
 """
 
-import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -13,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from translator.data.packing import pack
+from translator.data.packing import pack, split_largest
 from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD
 
 Ids = np.ndarray | list[int]  # of one sentence
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Batch:
     """Pairs of similar lengths. Sources end with EOS; `target_in` starts with BOS, `target_out` ends with EOS."""
 
@@ -193,21 +192,5 @@ class BatchSampler:
 
 def share(batches: list[np.ndarray], rank: int, num_ranks: int, rng: np.random.Generator) -> list[np.ndarray]:
     """The shuffled batches of one rank. Together the ranks have all rows, each once and in as many batches as any."""
-    batches = _equalize(batches, num_ranks)
+    batches = split_largest(batches, -(-len(batches) // num_ranks) * num_ranks)
     return [batches[position] for position in rng.permutation(len(batches))[rank::num_ranks]]
-
-
-def _equalize(batches: list[np.ndarray], num_ranks: int) -> list[np.ndarray]:
-    """Halves the largest batches until their number is a multiple of the number of ranks."""
-    heap = [(-len(batch), position) for position, batch in enumerate(batches)]
-    heapq.heapify(heap)
-    batches = list(batches)
-    while len(batches) % num_ranks:
-        _, position = heapq.heappop(heap)
-        batch = batches[position]
-        middle = (len(batch) + 1) // 2
-        batches[position] = batch[:middle]
-        batches.append(batch[middle:])
-        heapq.heappush(heap, (-middle, position))
-        heapq.heappush(heap, (middle - len(batch), len(batches) - 1))
-    return batches

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from translator.data.batching import Batch, BatchSampler
-from translator.data.packing import pack
+from translator.data.packing import pack, pack_into
 from translator.data.prefetch import Prefetcher
 from translator.data.tables import TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
+
+WINDOW = 32  # batches whose sentences are sampled and packed together
 
 
 class Place(NamedTuple):
@@ -40,8 +42,10 @@ class BatchSource(Protocol):
 class TableBatches:
     """Batches of a table's rows in the order of a sampler, perhaps with subword regularisation.
 
-    With `sampling` the words are split anew in each epoch, decided by (seed, epoch, row). Sentences grow by that while
-    the sampler knows their ordinary lengths: give it the `batch_tokens` of `fitted_batch_tokens`.
+    With `sampling` the words are split anew in each epoch, decided by (seed, epoch, row). That makes sentences longer
+    by amounts which the sampler does not know, so its batches are taken in windows, and the rows of each are packed
+    again by their new lengths into as many batches. Give the sampler the `batch_tokens` of `fitted_batch_tokens`, and
+    the new batches will have about the budget. Going on from a place works out its window anew: a second or so.
     """
 
     def __init__(
@@ -60,26 +64,40 @@ class TableBatches:
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
         epoch, position = place.epoch, place.position
         while True:
-            rows_of_batches = self.sampler.epoch(epoch)
-            for number in range(position, len(rows_of_batches)):
-                is_last = number + 1 == len(rows_of_batches)
-                after = Place(epoch + 1) if is_last else Place(epoch, number + 1)
-                yield self._batch(epoch, rows_of_batches[number]), after
+            num_batches = len(self.sampler.epoch(epoch))
+            for number, batch in enumerate(self._batches_of_epoch(epoch, position), start=position + 1):
+                yield batch, Place(epoch, number) if number < num_batches else Place(epoch + 1)
             epoch, position = epoch + 1, 0
 
     @property
     def batches_per_epoch(self) -> int:
         return len(self.sampler.epoch(0))
 
-    def _batch(self, epoch: int, rows: np.ndarray) -> Batch:
-        sources, targets = self.table.rows(rows)
+    def _batches_of_epoch(self, epoch: int, first: int) -> Iterator[Batch]:
+        batches = self.sampler.epoch(epoch)
         if not self.sampling:
-            return Batch.from_rows(sources, targets, rows)
+            for rows in batches[first:]:
+                yield Batch.from_rows(*self.table.rows(rows), rows)
+            return
+        for start in range(first - first % WINDOW, len(batches), WINDOW):
+            window = self._sampled_window(epoch, start, batches[start : start + WINDOW])
+            yield from window[max(0, first - start) :]
+
+    def _sampled_window(self, epoch: int, start: int, batches: list[np.ndarray]) -> list[Batch]:
         assert self.tokenizer is not None
+        rows = np.concatenate(batches)
         seeds = [f"{self.sampler.seed} {epoch} {row}" for row in rows.tolist()]
+        sources, targets = self.table.rows(rows)
         new_sources = self.tokenizer.resample_source((row.tolist() for row in sources), self.sampling, seeds)
         new_targets = self.tokenizer.resample_target((row.tolist() for row in targets), self.sampling, seeds)
-        return Batch.from_rows(new_sources, new_targets, rows)
+        source_lengths = np.array([len(row) for row in new_sources], dtype=np.int32)
+        target_lengths = np.array([len(row) + 1 for row in new_targets], dtype=np.int32)  # with EOS
+        rng = np.random.default_rng([self.sampler.seed, epoch, start])
+        groups = pack_into(len(batches), source_lengths, target_lengths, self.sampler.batch_tokens, rng)
+        return [
+            Batch.from_rows([new_sources[i] for i in group], [new_targets[i] for i in group], rows[group])
+            for group in (groups[position] for position in rng.permutation(len(groups)))
+        ]
 
 
 class BatchLoader:

@@ -5,6 +5,8 @@ points, so that neighbours are alike in both lengths, and dynamic programming cu
 fewest padded positions.
 """
 
+import heapq
+
 import numpy as np
 
 SOURCE_FACTOR = 2  # a batch may hold so many times the target budget in source positions
@@ -32,6 +34,39 @@ def pack(
     full, order = _take_full(order, source_lengths, target_lengths, batch_tokens)
     cuts = _cut(source_lengths[order], target_lengths[order], batch_tokens)
     return full + np.split(order, cuts)
+
+
+def pack_into(
+    num_batches: int,
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    batch_tokens: int,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """As `pack`, but into exactly so many batches; the budget is raised as far as that takes."""
+    if num_batches == 1:
+        return [np.arange(len(source_lengths))]
+    while True:
+        batches = pack(source_lengths, target_lengths, batch_tokens, rng)
+        if len(batches) <= num_batches:
+            return split_largest(batches, num_batches)
+        batch_tokens += max(1, batch_tokens // 20)
+
+
+def split_largest(batches: list[np.ndarray], num_batches: int) -> list[np.ndarray]:
+    """Halves the batches with the most rows until there are so many; there must be as many rows."""
+    batches = list(batches)
+    heap = [(-len(batch), position) for position, batch in enumerate(batches)]
+    heapq.heapify(heap)
+    while len(batches) < num_batches:
+        _, position = heapq.heappop(heap)
+        batch = batches[position]
+        middle = (len(batch) + 1) // 2
+        batches[position] = batch[:middle]
+        batches.append(batch[middle:])
+        heapq.heappush(heap, (-middle, position))
+        heapq.heappush(heap, (middle - len(batch), len(batches) - 1))
+    return batches
 
 
 def _hilbert_keys(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:

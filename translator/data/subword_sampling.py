@@ -64,35 +64,43 @@ class BpeDropout(SubwordSampler):
         super().__init__(processor, strength)
         self._log_keep = math.log1p(-strength)
         self._ranks = {piece: -self.scores[i] for piece, i in self.ids.items()}
-        self._outcomes: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[list[int], int]] = {}
+        # For each word: the ids and the number of looks, by the numbers of the dropped looks.
+        self._outcomes: dict[tuple[int, ...], dict[tuple[int, ...], tuple[list[int], int]]] = {}
+        self._num_outcomes = 0
 
     def _sample_word(self, word: tuple[int, ...], random: Random) -> Sequence[int]:
-        text = self._text(word)
-        if len(text) > MAX_REMEMBERED_LENGTH:
-            return self._merge(text, self._drops(random))[0]
+        outcomes = self._outcomes.get(word)
+        if outcomes is None:
+            text = self._text(word)
+            if len(text) > MAX_REMEMBERED_LENGTH:
+                return self._merge(text, self._drops(random))[0]
+            outcomes = self._outcomes[word] = {(): self._merge(text, iter(()))}
+            self._num_outcomes += 1
+        pieces, num_looks = outcomes[()]
         dropped: tuple[int, ...] = ()
-        for drop in self._drops(random):
-            pieces, num_looks = self._outcome(word, text, dropped)
-            if drop >= num_looks:
-                return pieces
+        drop = self._gap(random) if num_looks else 0
+        while drop < num_looks:
             dropped += (drop,)
-        raise AssertionError("drops never end")
+            if dropped not in outcomes:
+                outcomes[dropped] = self._merge(self._text(word), iter(dropped))
+                self._num_outcomes += 1
+            pieces, num_looks = outcomes[dropped]
+            drop += 1 + self._gap(random)
+        if self._num_outcomes > MAX_REMEMBERED:
+            self._outcomes.clear()
+            self._num_outcomes = 0
+        return pieces
+
+    def _gap(self, random: Random) -> int:
+        """How many looks are kept before the next drop: geometrically distributed."""
+        return int(math.log(1 - random.random()) / self._log_keep)
 
     def _drops(self, random: Random) -> Iterator[int]:
-        """Numbers of the looks that end in a drop: the gaps between them have a geometric distribution."""
+        """Numbers of the looks that end in a drop."""
         drop = -1
         while True:
-            drop += 1 + int(math.log(1 - random.random()) / self._log_keep)
+            drop += 1 + self._gap(random)
             yield drop
-
-    def _outcome(self, word: tuple[int, ...], text: str, dropped: tuple[int, ...]) -> tuple[list[int], int]:
-        key = word, dropped
-        outcome = self._outcomes.get(key)
-        if outcome is None:
-            if len(self._outcomes) >= MAX_REMEMBERED:
-                self._outcomes.clear()
-            outcome = self._outcomes[key] = self._merge(text, iter(dropped))
-        return outcome
 
     def _merge(self, text: str, drops: Iterator[int]) -> tuple[list[int], int]:
         """The ids after merging with these drops, and the number of candidates that were looked at."""

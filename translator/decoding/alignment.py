@@ -1,14 +1,13 @@
 """From attention between pieces to alignment between words."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from translator.data.demo.alignment import alignment_tokens
-
 WORD_START = "\u2581"  # SentencePiece's mark for a space
+SplitWords = Callable[[str], list[str]]
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
@@ -31,14 +30,14 @@ def piece_texts(pieces: Sequence[str]) -> list[str]:
     return texts
 
 
-def piece_words(pieces: Sequence[str]) -> tuple[list[str], Tensor]:
+def piece_words(pieces: Sequence[str], split_words: SplitWords) -> tuple[list[str], Tensor]:
     """The W words of a text given as P pieces, and how much of each piece belongs to each word: (W, P).
 
-    Words are those of `alignment_tokens`: letters in a row, single punctuation marks, single Chinese characters. A
-    piece without a visible character, such as a lone space, belongs to no word.
+    `split_words` gives the words of a text in order, and leaves out nothing but white space. A piece without a visible
+    character, such as a lone space, belongs to no word.
     """
     texts = piece_texts(pieces)
-    words = alignment_tokens("".join(texts))
+    words = split_words("".join(texts))
     owners = [word for word, token in enumerate(words) for character in token if not character.isspace()]
     shares = torch.zeros(len(words), len(pieces))
     position = 0
@@ -64,14 +63,14 @@ def word_attention(attention: Tensor, source_shares: Tensor, target_shares: Tens
 
 
 def align_words(
-    source_pieces: Sequence[str], target_pieces: Sequence[str], attention: Tensor
+    source_pieces: Sequence[str], target_pieces: Sequence[str], attention: Tensor, split_words: SplitWords
 ) -> tuple[list[tuple[int, int]], int, int]:
     """For each target word the source word it looks at most: (source, target) pairs, and the numbers of words.
 
     `attention` is (target pieces, source pieces); rows and columns of EOS must have been left out.
     """
-    source_words, source_shares = piece_words(source_pieces)
-    target_words, target_shares = piece_words(target_pieces)
+    source_words, source_shares = piece_words(source_pieces, split_words)
+    target_words, target_shares = piece_words(target_pieces, split_words)
     pairs: list[tuple[int, int]] = []
     if source_words and target_words:
         best = word_attention(attention, source_shares, target_shares).argmax(1).tolist()

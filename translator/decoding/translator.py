@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from translator.decoding.alignment import align_words
+from translator.decoding.alignment import SplitWords, align_words
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.scorer import Forced, score_targets
 from translator.decoding.search import Hypothesis, SearchOptions, search
@@ -47,7 +47,7 @@ class Output:
     score: float  # log-probability
     normalized_score: float  # what the search compared
     num_pieces: int
-    alignment: list[tuple[int, int]] | None = None  # (source word, target word), as counted by `alignment_tokens`
+    alignment: list[tuple[int, int]] | None = None  # (source word, target word)
     attention: list[AttentionMap] | None = None  # one for each part that the line was translated in
 
 
@@ -78,9 +78,9 @@ class _Part:
 class Translator:
     """Translates lines of text; what comes out for a line does not depend on the lines around it.
 
-    `normalize` is applied to each line first, and `joiner` stands between the translations of the parts of a long
-    line (the empty string for languages without spaces). A line with more than `max_pieces` pieces is translated in
-    parts; 0 means that the model takes lines of any length.
+    `normalize` is applied to each line first, and `joiner` stands between the translations of the parts of a long line
+    (the empty string for languages without spaces). A line with more than `max_pieces` pieces is translated in parts; 0
+    means that the model takes lines of any length. Alignments are between the words that `split_words` finds.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Translator:
         normalize: Callable[[str], str] | None = None,
         joiner: str = " ",
         split_sentences: bool = False,
+        split_words: SplitWords = str.split,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -106,6 +107,7 @@ class Translator:
         self.normalize = normalize
         self.joiner = joiner
         self.split_sentences = split_sentences
+        self.split_words = split_words
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The best translation of every line, in the order of the lines; a blank line stays blank."""
@@ -161,7 +163,7 @@ class Translator:
             (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
             assert result.attention is not None
             pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
-            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)]))
+            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
         return alignments
 
     def _normalized(self, text: str) -> str:
@@ -238,7 +240,7 @@ class Translator:
                     score=sum(hypothesis.score for hypothesis in chosen),
                     normalized_score=sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen),
                     num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
-                    alignment=_join_alignments(maps) if need_alignment and maps else None,
+                    alignment=_join_alignments(maps, self.split_words) if need_alignment and maps else None,
                     attention=maps if need_attention else None,
                 )
             )
@@ -251,12 +253,14 @@ class Translator:
         return AttentionMap(self.tokenizer.source_pieces(part.ids), self.tokenizer.target_pieces([*ids, EOS]), weights)
 
 
-def _join_alignments(maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
+def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
     """The alignment of a line from those of its parts, whose words are counted on."""
     joined: list[tuple[int, int]] = []
     source_offset = target_offset = 0
     for source_pieces, target_pieces, weights in maps:
-        pairs, num_source, num_target = align_words(source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1])
+        pairs, num_source, num_target = align_words(
+            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
+        )
         joined += [(source + source_offset, target + target_offset) for source, target in pairs]
         source_offset, target_offset = source_offset + num_source, target_offset + num_target
     return sorted(joined)

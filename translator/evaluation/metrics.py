@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.significance import estimate_ci
 
 from translator.errors import UserError
 from translator.languages import CHINESE, JAPANESE, KOREAN, SOUTHEAST_ASIAN, is_written_without_spaces, language_subtag
@@ -13,6 +15,7 @@ from translator.languages import CHINESE, JAPANESE, KOREAN, SOUTHEAST_ASIAN, is_
 METRICS = ("bleu", "chrf", "chrf_pp", "ter")
 QUICK_METRICS = ("bleu", "chrf", "chrf_pp")  # TER takes many times as long as the others together
 LOWER_IS_BETTER = frozenset({"ter"})
+BOOTSTRAP_SEED = 12345  # sacrebleu's own default; it is part of the signature
 NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf_pp": "chrF++", "ter": "TER"}
 
 
@@ -132,6 +135,23 @@ def reference_streams(
     return streams
 
 
+def _interval(metric: BLEU | CHRF | TER, statistics: list[list[float]], num_bootstrap: int) -> tuple[float, float]:
+    """The 95 % confidence interval as sacrebleu computes it, with the same random numbers.
+
+    Its own function holds all resamplings at once, which is too much for large test sets, and stops with an error
+    when a resampling of a small one has a score of exactly 0.
+    """
+    metric.n_bootstrap, metric.seed = num_bootstrap, str(BOOTSTRAP_SEED)  # for the signature
+    generator = np.random.default_rng(BOOTSTRAP_SEED)
+    rows = np.array(statistics, dtype=np.float32)
+    scores = []
+    for _ in range(num_bootstrap):
+        chosen = generator.choice(len(rows), size=len(rows), replace=True)
+        scores.append(float(metric._compute_score_from_stats(rows[chosen].sum(0)).score))
+    mean, half_width = estimate_ci(np.array(scores))
+    return float(mean - half_width), float(mean + half_width)
+
+
 def score_corpus(
     hypotheses: Sequence[str],
     references: Sequence[str] | Sequence[Sequence[str]],
@@ -148,10 +168,9 @@ def score_corpus(
     results: dict[str, Score] = {}
     for name in metrics:
         metric = make_metric(name, target_language, streams)
-        result = metric.corpus_score(list(hypotheses), None, n_bootstrap=max(1, num_bootstrap))
-        low = high = None
-        if num_bootstrap > 1:
-            low, high = result._mean - result._ci, result._mean + result._ci
-        results[name] = Score(float(result.score), str(metric.get_signature()), low, high)
+        statistics = metric._extract_corpus_statistics(list(hypotheses), None)
+        value = float(metric._aggregate_and_compute(statistics).score)
+        low, high = _interval(metric, statistics, num_bootstrap) if num_bootstrap > 1 else (None, None)
+        results[name] = Score(value, str(metric.get_signature()), low, high)
     warning = bleu_tokenizer(target_language).warning if "bleu" in metrics else None
     return Scores(results, len(hypotheses), len(streams), warning)

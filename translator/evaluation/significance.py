@@ -44,10 +44,10 @@ def compare_outputs(
     """Both paired tests for each metric. The random numbers are sacrebleu's, so that the figures can be reproduced."""
     streams = reference_streams(output_a, references)
     reference_streams(output_b, references)
-    systems = [("A", list(output_a)), ("B", list(output_b))]
+    systems: list[tuple[str, Sequence[str]]] = [("A", list(output_a)), ("B", list(output_b))]
     comparisons = []
     for name in metrics:
-        results = {}
+        results: dict[str, tuple[Any, str]] = {}
         for test, num_samples in (("bs", num_bootstrap), ("ar", num_randomizations)):
             metric = make_metric(name, target_language, streams)
             signatures, scores = PairedTest(systems, {name: metric}, None, test, num_samples)()

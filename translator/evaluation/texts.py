@@ -1,17 +1,12 @@
-"""Reading the texts that are compared, and their breakdown by length."""
+"""Texts that belong together line by line, and their breakdown by length."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.data.files import read_lines
 from translator.errors import UserError
 from translator.evaluation.diagnostics import words_of
 
 LENGTHS = (5, 10, 15, 20, 30, 50)  # upper ends of the classes of source lengths, in words
-
-
-def read_text(path: Path) -> list[str]:
-    return list(read_lines(path))
 
 
 def require_equal_lengths(texts: dict[str, Sequence[str]]) -> None:
@@ -25,7 +20,7 @@ def require_equal_lengths(texts: dict[str, Sequence[str]]) -> None:
 
 
 def length_classes(sources: Sequence[str]) -> dict[str, list[int]]:
-    """The indices of the sentences by the length of their source: {"1-5": […], …, "51+": […]}; empty classes left out."""
+    """Indices of the sentences by the length of their source: {"1-5": […], …, "51+": […]}, empty classes left out."""
     starts = (1, *(end + 1 for end in LENGTHS))
     names = [f"{start}-{end}" for start, end in zip(starts, LENGTHS, strict=False)] + [f"{starts[-1]}+"]
     classes: dict[str, list[int]] = {name: [] for name in names}

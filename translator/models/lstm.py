@@ -1,7 +1,7 @@
 """LSTM encoder and decoder with attention: Bahdanau et al. 2015 (arXiv:1409.0473) with LSTMs for the gated units.
 
-Letters: B sentences, S source length, T target length, E embedding size, H hidden size, A attention size, L decoder layers,
-V vocabulary, R rows (hypotheses) during search, K = R / B.
+Letters: B sentences, S source length, T target length, E embedding size, H hidden size, A attention size,
+L decoder layers, V vocabulary, R rows (hypotheses) during search, K = R / B.
 """
 
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class LstmState(State):
 class LstmSeq2Seq(Seq2Seq):
     """`attend="classic"` is the recurrence of the paper; `attend="parallel"` is a different, quicker model.
 
-    See `ClassicLayer` and `ParallelLayer`. The output states are as wide as the embeddings, so that the decoder's embedding
-    can always be the output matrix.
+    See `ClassicLayer` and `ParallelLayer`. The output states are as wide as the embeddings, so that the decoder's
+    embedding can always be the output matrix.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The decoder of Bahdanau et al. 2015 (arXiv:1409.0473), appendix A.2.2, and one that attends for the whole target at once.
+"""The decoder of Bahdanau et al. 2015 (arXiv:1409.0473), appendix A.2.2, and one that attends for all steps at once.
 
 Letters: B sentences, S source length, T target length, E embedding size, H hidden size, A attention size, L layers,
 R rows (hypotheses), K = R / B; row r belongs to sentence r // K. Sequences are time-first.
@@ -236,8 +236,8 @@ class Decoder(nn.Module):
     def _output(self, states: Tensor, inputs: Tensor, contexts: Tensor) -> Tensor:
         """tanh(U_o s_t + V_o y_{t-1} + C_o c_t), the deep output of appendix A.2.2.
 
-        The paper takes the greater of two such sums (maxout) where this takes the tanh of one: half the work, and bounded
-        states, so that the logits begin small also with the embedding as output matrix.
+        The paper takes the greater of two such sums (maxout) where this takes the tanh of one: half the work, and
+        bounded states, so that the logits begin small also with the embedding as output matrix.
         """
         total = self.output_from_state(states) + self.output_from_input(inputs) + self.output_from_context(contexts)
         return total.tanh()  # (T, R, E)

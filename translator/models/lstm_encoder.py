@@ -14,8 +14,8 @@ class BidirectionalEncoder(nn.Module):
 
     Padding never enters a state that counts. Reading forwards it comes after all real words; for reading backwards each
     sentence is turned round within its own length, so padding comes last again. The result is that of packed sequences
-    (there is a test). These are slower on the CPU, where torch's backward pass clears a gradient of the size of the whole
-    batch at every step of a packed sequence; on GPUs they have to wait for the lengths.
+    (there is a test). These are slower on the CPU, where torch's backward pass clears a gradient of the size of the
+    whole batch at every step of a packed sequence; on GPUs they have to wait for the lengths.
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int, dropout: float, dropout_kind: str) -> None:

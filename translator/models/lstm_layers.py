@@ -1,4 +1,4 @@
-"""Parts shared by the recurrent encoder and decoder: a layer over a whole sequence, the cell's formula, dropout, first values.
+"""Parts shared by the recurrent encoder and decoder: a layer over a sequence, the cell, dropout, first values.
 
 Sequences inside the recurrent model are time-first, as a recurrence walks through them: T steps, B rows, H hidden size.
 """
@@ -70,8 +70,8 @@ def initialize_gates(input_weight: Tensor, recurrent_weight: Tensor, bias: Tenso
 class SequenceDropout(nn.Module):
     """Dropout over sequences (T, B, D): a new mask at each step, or one mask for all steps of a sentence.
 
-    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4: a sentence is read by
-    one thinned network from beginning to end, so that noise does not wash the recurrent state out.
+    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4: a sentence is read
+    by one thinned network from beginning to end, so that noise does not wash the recurrent state out.
     """
 
     def __init__(self, p: float, kind: str) -> None:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from .alignment import Token
-from .chinese_phrases import location, time_phrase
-from .chinese_phrases import nominal as _nominal
-from .lexicon_entries import Aspect, ChinesePattern, Place
-from .syntax import (
+from translator.data.demo.alignment import Token
+from translator.data.demo.chinese_phrases import location, time_phrase
+from translator.data.demo.chinese_phrases import nominal as _nominal
+from translator.data.demo.lexicon_entries import Aspect, ChinesePattern, Place
+from translator.data.demo.syntax import (
     Action,
     Asked,
     Clause,

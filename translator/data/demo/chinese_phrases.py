@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from .alignment import Token
-from .lexicon_entries import Adjective, ClockTime, Noun, Place, TimePhrase
-from .numerals import chinese_number
-from .syntax import (
+from translator.data.demo.alignment import Token
+from translator.data.demo.lexicon_entries import Adjective, ClockTime, Noun, Place, TimePhrase
+from translator.data.demo.numerals import chinese_number
+from translator.data.demo.syntax import (
     Clause,
     Conjoined,
     DayTime,

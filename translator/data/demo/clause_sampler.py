@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from .dice import Dice
-from .lexicon_adjectives import ADJECTIVES, STATES
-from .lexicon_adverbials import FREQUENCIES, MEANS, ON
-from .lexicon_entries import Aspect, Frequency, Modal, Noun, Place, Verb
-from .lexicon_nouns import ANIMALS, COMMON_NOUNS
-from .lexicon_verbs import (
+from translator.data.demo.dice import Dice
+from translator.data.demo.lexicon_adjectives import ADJECTIVES, STATES
+from translator.data.demo.lexicon_adverbials import FREQUENCIES, MEANS, ON
+from translator.data.demo.lexicon_entries import Aspect, Frequency, Modal, Noun, Place, Verb
+from translator.data.demo.lexicon_nouns import ANIMALS, COMMON_NOUNS
+from translator.data.demo.lexicon_verbs import (
     CAN,
     DITRANSITIVE_VERBS,
     INTRANSITIVE_VERBS,
@@ -22,8 +22,8 @@ from .lexicon_verbs import (
     WANT,
     WEATHER_VERBS,
 )
-from .phrase_sampler import FURNITURE, PhraseSampler, attributes, natural_gender, places_of
-from .syntax import (
+from translator.data.demo.phrase_sampler import FURNITURE, PhraseSampler, attributes, natural_gender, places_of
+from translator.data.demo.syntax import (
     Action,
     Clause,
     Comparison,

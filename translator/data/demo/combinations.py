@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
-from .lexicon_entries import Place, Verb
-from .syntax import (
+from translator.data.demo.lexicon_entries import Place, Verb
+from translator.data.demo.syntax import (
     Action,
     Clause,
     Comparison,

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from .alignment import Token
-from .lexicon_entries import ClockTime, Place, TimePhrase, Verb
-from .lexicon_verbs import BE
-from .numerals import english_number
-from .syntax import (
+from translator.data.demo.alignment import Token
+from translator.data.demo.lexicon_entries import ClockTime, Place, TimePhrase, Verb
+from translator.data.demo.lexicon_verbs import BE
+from translator.data.demo.numerals import english_number
+from translator.data.demo.syntax import (
     Action,
     Asked,
     Clause,

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import chinese, english, german
-from .alignment import Labels, Token, align, alignment_tokens, labels_per_word, to_pharaoh
-from .combinations import Combination, combinations_of, split_of_all
-from .lexicon_nouns import NAMES
-from .sentence_sampler import SentenceSampler
-from .syntax import Sentence
+from translator.data.demo import chinese, english, german
+from translator.data.demo.alignment import Labels, Token, align, alignment_tokens, labels_per_word, to_pharaoh
+from translator.data.demo.combinations import Combination, combinations_of, split_of_all
+from translator.data.demo.lexicon_nouns import NAMES
+from translator.data.demo.sentence_sampler import SentenceSampler
+from translator.data.demo.syntax import Sentence
 
 LANGUAGES: tuple[str, ...] = ("en", "de", "zh")
 SPLITS: tuple[str, ...] = ("train", "valid", "test")

@@ -4,8 +4,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
 
-from .alignment import Token
-from .german_forms import (
+from translator.data.demo.alignment import Token
+from translator.data.demo.german_forms import (
     future_auxiliary,
     modal_present,
     perfect_auxiliary,
@@ -13,10 +13,10 @@ from .german_forms import (
     preterite,
     relative_pronoun,
 )
-from .german_phrases import means_phrase, nominal, place_phrase, time_phrase, where_phrase
-from .lexicon_entries import Case, Gender
-from .lexicon_verbs import BE
-from .syntax import (
+from translator.data.demo.german_phrases import means_phrase, nominal, place_phrase, time_phrase, where_phrase
+from translator.data.demo.lexicon_entries import Case, Gender
+from translator.data.demo.lexicon_verbs import BE
+from translator.data.demo.syntax import (
     Action,
     Asked,
     Clause,

@@ -2,8 +2,8 @@
 
 from enum import Enum
 
-from .lexicon_entries import Case, Gender, Modal, Noun, Verb
-from .syntax import Person
+from translator.data.demo.lexicon_entries import Case, Gender, Modal, Noun, Verb
+from translator.data.demo.syntax import Person
 
 _CASES = (Case.NOMINATIVE, Case.ACCUSATIVE, Case.DATIVE, Case.GENITIVE)
 # Columns of all tables below: masculine, feminine, neuter, plural.

@@ -1,7 +1,7 @@
 """German noun phrases, prepositional phrases and time expressions."""
 
-from .alignment import Token
-from .german_forms import (
+from translator.data.demo.alignment import Token
+from translator.data.demo.german_forms import (
     Declension,
     adjective_ending,
     contraction,
@@ -11,9 +11,9 @@ from .german_forms import (
     noun_form,
     personal_pronoun,
 )
-from .lexicon_entries import Adjective, Case, ClockTime, Gender, Means, Place, TimePhrase
-from .numerals import german_number
-from .syntax import (
+from translator.data.demo.lexicon_entries import Adjective, Case, ClockTime, Gender, Means, Place, TimePhrase
+from translator.data.demo.numerals import german_number
+from translator.data.demo.syntax import (
     Conjoined,
     DayTime,
     Determiner,

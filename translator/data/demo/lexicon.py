@@ -1,10 +1,10 @@
 """Look words up by their English form."""
 
-from .lexicon_adjectives import ADJECTIVES, STATES
-from .lexicon_adverbials import FREQUENCIES, MEANS, PLACES
-from .lexicon_entries import Adjective, Frequency, Means, Name, Noun, Place, Verb
-from .lexicon_nouns import COMMON_NOUNS, NAMES
-from .lexicon_verbs import ALL_VERBS
+from translator.data.demo.lexicon_adjectives import ADJECTIVES, STATES
+from translator.data.demo.lexicon_adverbials import FREQUENCIES, MEANS, PLACES
+from translator.data.demo.lexicon_entries import Adjective, Frequency, Means, Name, Noun, Place, Verb
+from translator.data.demo.lexicon_nouns import COMMON_NOUNS, NAMES
+from translator.data.demo.lexicon_verbs import ALL_VERBS
 
 _NOUNS = {noun.english: noun for noun in COMMON_NOUNS}
 _NAMES = {name.english: name for name in NAMES}

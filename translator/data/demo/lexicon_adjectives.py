@@ -1,6 +1,6 @@
 """Adjectives."""
 
-from .lexicon_entries import Adjective
+from translator.data.demo.lexicon_entries import Adjective
 
 _ARTEFACTS = ("clothes", "vehicle", "furniture", "device", "small", "building", "dishes")
 _COLOURED = ("clothes", "vehicle", "flower", "opening")

@@ -1,6 +1,6 @@
 """Places, spatial relations, means of transport, frequency adverbs and time expressions."""
 
-from .lexicon_entries import Case, Frequency, Gender, Means, Place, Relation, Segment, TimePhrase
+from translator.data.demo.lexicon_entries import Case, Frequency, Gender, Means, Place, Relation, Segment, TimePhrase
 
 _MASCULINE, _FEMININE, _NEUTER = Gender.MASCULINE, Gender.FEMININE, Gender.NEUTER
 

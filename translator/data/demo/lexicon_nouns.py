@@ -1,6 +1,6 @@
 """Nouns and names."""
 
-from .lexicon_entries import Gender, Name, Noun
+from translator.data.demo.lexicon_entries import Gender, Name, Noun
 
 _GENDERS = {"m": Gender.MASCULINE, "f": Gender.FEMININE, "n": Gender.NEUTER}
 

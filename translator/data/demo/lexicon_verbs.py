@@ -1,6 +1,6 @@
 """Verbs and modal verbs."""
 
-from .lexicon_entries import Aspect, Case, ChinesePattern, Modal, Verb
+from translator.data.demo.lexicon_entries import Aspect, Case, ChinesePattern, Modal, Verb
 
 _OWNABLE = ("reading", "picture", "clothes", "vehicle", "device", "small", "furniture", "dishes", "flower")
 _EVERYWHERE = ("home", "leisure")

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from .dice import Dice
-from .lexicon_adjectives import ADJECTIVES
-from .lexicon_adverbials import (
+from translator.data.demo.dice import Dice
+from translator.data.demo.lexicon_adjectives import ADJECTIVES
+from translator.data.demo.lexicon_adverbials import (
     DISTANT_FUTURE_TIMES,
     DISTANT_PAST_TIMES,
     FUTURE_DAYS,
@@ -16,10 +16,26 @@ from .lexicon_adverbials import (
     RELATIONS,
     SEASONS,
 )
-from .lexicon_entries import Adjective, ChinesePattern, ClockTime, Gender, Noun, Place, TimePhrase, Verb
-from .lexicon_nouns import COMMON_NOUNS, CONTAINERS, NAMES, PEOPLE, PROFESSIONS, RELATIVES
-from .lexicon_verbs import ALL_VERBS, DITRANSITIVE_VERBS, PUT, RESIDING_VERBS, STATIVE_VERBS, TRANSITIVE_VERBS
-from .syntax import (
+from translator.data.demo.lexicon_entries import (
+    Adjective,
+    ChinesePattern,
+    ClockTime,
+    Gender,
+    Noun,
+    Place,
+    TimePhrase,
+    Verb,
+)
+from translator.data.demo.lexicon_nouns import COMMON_NOUNS, CONTAINERS, NAMES, PEOPLE, PROFESSIONS, RELATIVES
+from translator.data.demo.lexicon_verbs import (
+    ALL_VERBS,
+    DITRANSITIVE_VERBS,
+    PUT,
+    RESIDING_VERBS,
+    STATIVE_VERBS,
+    TRANSITIVE_VERBS,
+)
+from translator.data.demo.syntax import (
     POSSESSIVE_DETERMINERS,
     Action,
     Clause,

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from .clause_sampler import ClauseSampler, Setting
-from .dice import Dice
-from .lexicon_entries import Aspect, Verb
-from .lexicon_verbs import (
+from translator.data.demo.clause_sampler import ClauseSampler, Setting
+from translator.data.demo.dice import Dice
+from translator.data.demo.lexicon_entries import Aspect, Verb
+from translator.data.demo.lexicon_verbs import (
     DITRANSITIVE_VERBS,
     INTRANSITIVE_VERBS,
     KNOW_THAT,
@@ -15,8 +15,8 @@ from .lexicon_verbs import (
     STATIVE_VERBS,
     TRANSITIVE_VERBS,
 )
-from .phrase_sampler import PhraseSampler, pronoun_for
-from .syntax import (
+from translator.data.demo.phrase_sampler import PhraseSampler, pronoun_for
+from translator.data.demo.syntax import (
     Action,
     Asked,
     Clause,

@@ -7,7 +7,7 @@ A linearisation walks a tree and labels every token with the path of the node it
 from dataclasses import dataclass
 from enum import Enum
 
-from .lexicon_entries import (
+from translator.data.demo.lexicon_entries import (
     Adjective,
     ClockTime,
     Frequency,

@@ -1,0 +1,122 @@
+"""What the benchmarks of the models share: real batches, the machine's peak, and fair turns.
+
+Times on a shared machine wander, so nothing is compared across runs: the competitors take turns in processes of their
+own, each with the memory allocator that its user would have, and the best round of each is compared as a ratio.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from translator.data.batching import Batch, BatchSampler
+from translator.data.cleaning import CleanedCorpus, Cleaning
+from translator.data.corpus import Splits, open_demo, open_text
+from translator.data.tables import build_table
+from translator.data.tokenizer import TokenizerOptions, train_or_load_tokenizer
+
+# Multi30k where it lies beside the repository; --data names another prefix.
+NEARBY = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k" / "train"
+VOCAB_SIZE = 6_000
+BATCH_TOKENS = 4_096
+NUM_WARM_UP = 3
+
+
+def parse_arguments(description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = str(NEARBY) if Path(f"{NEARBY}.en.gz").exists() else None
+    parser.add_argument(
+        "--data", default=default, metavar="PREFIX", help="PREFIX.en and PREFIX.de; else the demo corpus"
+    )
+    parser.add_argument("--batches", type=int, default=30, help="timed batches in each turn (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each competitor (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--profile", action="store_true", help="show where the time goes, in place of comparing")
+    parser.add_argument("--competitor", help=argparse.SUPPRESS)  # set by `take_turns`
+    return parser.parse_args()
+
+
+def load_batches(options: argparse.Namespace, cache_dir: Path = Path("data/cache")) -> tuple[list[Batch], int]:
+    """Training batches of 4,096 target tokens in their random order, and the size of the joint vocabulary."""
+    splits: Splits
+    if options.data:
+        splits = open_text(
+            source="en", target="de", train=[options.data], train_weights=None, valid=options.data, test=None
+        )
+    else:
+        splits = open_demo(
+            folder="data/demo", source="en", target="de", seed=1, num_train=20_000, num_valid=1_000, num_test=1_000
+        )
+    corpus = CleanedCorpus(splits.train[0][0], Cleaning())
+    tokenizer = train_or_load_tokenizer(
+        cache_dir, corpus.fingerprint, TokenizerOptions(vocab_size=VOCAB_SIZE if options.data else 2_000), corpus
+    )
+    table = build_table(corpus, tokenizer, cache_dir=cache_dir)
+    sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=BATCH_TOKENS, seed=1)
+    rows_of_batches = sampler.epoch(0)[: NUM_WARM_UP + options.batches]
+    return [Batch.from_rows(*table.rows(rows), rows) for rows in rows_of_batches], tokenizer.target_vocab_size
+
+
+def matrix_peak(num_tries: int = 6, size: int = 2_048) -> float:
+    """The fastest float32 matrix product seen, in floating-point operations a second."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    best = 0.0
+    for _ in range(num_tries):
+        start = time.perf_counter()
+        torch.mm(a, b)
+        best = max(best, 2 * size**3 / (time.perf_counter() - start))
+    return best
+
+
+def measure(model: nn.Module, step: Callable[[Batch], None], batches: list[Batch]) -> None:
+    """Times the steps and prints the result for `take_turns`."""
+    for batch in batches[:NUM_WARM_UP]:
+        step(batch)
+    peak = matrix_peak()
+    rates = []
+    for batch in batches[NUM_WARM_UP:]:
+        start = time.perf_counter()
+        step(batch)
+        rates.append(batch.num_target_tokens / (time.perf_counter() - start))
+    peak = max(peak, matrix_peak())
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(json.dumps({"rate": statistics.median(rates), "peak": peak, "parameters": num_parameters}))
+
+
+def show_profile(step: Callable[[Batch], None], batches: list[Batch]) -> None:
+    """The twenty most expensive operations of the training step."""
+    for batch in batches[:NUM_WARM_UP]:
+        step(batch)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for batch in batches[NUM_WARM_UP:]:
+            step(batch)
+    operations = [event for event in profile.key_averages() if event.self_cpu_time_total > 0]
+    total = sum(event.self_cpu_time_total for event in operations)
+    for event in sorted(operations, key=lambda event: -event.self_cpu_time_total)[:20]:
+        print(f"{event.key[:48]:<48} {event.self_cpu_time_total / total:6.1%} {event.count:7}")
+
+
+def take_turns(competitors: list[str], options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Every competitor's best round; the rounds go through all of them in turn."""
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in competitors}
+    for _ in range(options.rounds):
+        for name in competitors:
+            command = [sys.executable, *sys.argv, "--competitor", name]
+            environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads)}
+            output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+            results[name].append(json.loads(output.splitlines()[-1]))
+    return {name: max(rounds, key=lambda result: result["rate"]) for name, rounds in results.items()}
+
+
+def show_rates(results: dict[str, dict[str, float]], baseline: str) -> None:
+    for name, result in results.items():
+        ratio = result["rate"] / results[baseline]["rate"]
+        print(f"  {name:<36} {result['rate']:8,.0f} target tokens/s   {ratio:5.2f} times {baseline}")

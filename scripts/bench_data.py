@@ -1,0 +1,231 @@
+"""Measures the data pipeline: padding, tokenising, batches per second and memory, on a corpus and on it repeated.
+
+    python scripts/bench_data.py [--data PREFIX] [--source en] [--target de]
+
+Without --data it takes ../shared/data/multi30k/train where that is, and else the demo corpus.
+"""
+
+import argparse
+import logging
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import torch
+
+from translator.data.batching import Batch, BatchSampler
+from translator.data.cleaning import CleanedCorpus, Cleaning
+from translator.data.corpus import Corpus, open_demo, open_text
+from translator.data.files import FileFingerprint
+from translator.data.loader import BatchLoader, TableBatches, fitted_batch_tokens
+from translator.data.tables import TokenTable, build_table
+from translator.data.tokenizer import Tokenizer
+from translator.models.transformer import Transformer
+from translator.training.allocator import keep_memory
+from translator.training.loss import TranslationLoss
+
+MULTI30K = Path(__file__).resolve().parents[2] / "shared/data/multi30k/train"
+MEGABYTE = 2**20
+TRAINING_BATCHES = 12
+
+
+class Repeated(Corpus):
+    """A corpus several times over."""
+
+    def __init__(self, corpus: Corpus, times: int) -> None:
+        self.name = f"{corpus.name} x {times}"
+        self.corpus = corpus
+        self.times = times
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for _ in range(self.times):
+            yield from self.corpus
+
+    @property
+    def files(self) -> list[FileFingerprint]:
+        return self.corpus.files
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.corpus.fingerprint} {self.times}"
+
+
+def show(name: str, value: str, wanted: str = "") -> None:
+    print(f"  {name:<52} {value:>16}   {wanted}".rstrip(), flush=True)
+
+
+def sampler_of(table: TokenTable, batch_tokens: int) -> BatchSampler:
+    return BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=batch_tokens, seed=1)
+
+
+def measure_tokenizing(corpus: Corpus, tokenizer: Tokenizer, cache_dir: Path) -> TokenTable:
+    """Reading, cleaning, tokenising and writing, on one core."""
+    start = time.perf_counter(), time.process_time()
+    table = build_table(corpus, tokenizer, cache_dir=cache_dir, num_processes=1)
+    wall, busy = time.perf_counter() - start[0], time.process_time() - start[1]
+    show("pairs tokenised a minute, one core, wall clock", f"{60 * len(table) / wall:,.0f}", "wanted: 60,000 or more")
+    show("the same by processor time", f"{60 * len(table) / busy:,.0f}")
+    return table
+
+
+def measure_batches(source: TableBatches, wanted: str = "") -> float:
+    """Target tokens a second of the loader with nobody else at work; shows padding too."""
+    num_tokens = num_positions = num_target = num_batches = largest = 0
+    start = time.perf_counter()
+    with BatchLoader(source) as loader:
+        while loader.epoch == 0:
+            batch = next(loader)
+            num_tokens += batch.num_source_tokens + batch.num_target_tokens
+            num_positions += batch.source.numel() + batch.target_out.numel()
+            num_target += batch.num_target_tokens
+            num_batches += 1
+            largest = max(largest, batch.target_out.numel())
+    seconds = time.perf_counter() - start
+    show("padding", f"{1 - num_tokens / num_positions:.2%}", wanted)
+    show("batches, target tokens in one", f"{num_batches:,}, {num_target / num_batches:,.0f}")
+    show("target positions of the largest", f"{largest:,}")
+    show("batches a second, order of the epoch included", f"{num_batches / seconds:,.0f}")
+    show("target tokens a second", f"{num_target / seconds:,.0f}")
+    return num_target / seconds
+
+
+def measure_training(tokenizer: Tokenizer, batches: list[Batch]) -> float:
+    """Target tokens a second of the tiny Transformer of configs/model/transformer_tiny.yaml."""
+    keep_memory()
+    model = Transformer(
+        tokenizer.source_vocab_size,
+        tokenizer.target_vocab_size,
+        model_size=128,
+        feedforward_size=256,
+        num_heads=4,
+        encoder_layers=4,
+        decoder_layers=4,
+        dropout=0.3,
+    )
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    loss_function = TranslationLoss(0.1)
+
+    def update(batch: Batch) -> None:
+        optimizer.zero_grad()
+        output = loss_function(model, batch)
+        (output.loss_sum / output.num_tokens).backward()
+        optimizer.step()
+
+    update(batches[0])
+    start = time.perf_counter()
+    for batch in batches:
+        update(batch)
+    return sum(batch.num_target_tokens for batch in batches) / (time.perf_counter() - start)
+
+
+def own_memory(process: psutil.Process) -> int:
+    """Bytes of the process alone, without the pages of mapped files, which the system can take back."""
+    info = process.memory_info()
+    return info.rss - info.shared if hasattr(info, "shared") else process.memory_full_info().uss
+
+
+def measure_memory(folder: str, batch_tokens: int, results: "multiprocessing.Queue[list[float]]") -> None:
+    """Runs in a fresh process: what an epoch through the table adds to its own memory and to all that is resident."""
+    process = psutil.Process()
+    torch.zeros(1)
+    own, resident = own_memory(process), process.memory_info().rss
+    table = TokenTable.open(Path(folder))
+    with BatchLoader(TableBatches(table, sampler_of(table, batch_tokens))) as loader:
+        while loader.epoch == 0:
+            next(loader)
+    results.put([(own_memory(process) - own) / MEGABYTE, (process.memory_info().rss - resident) / MEGABYTE])
+
+
+def in_new_process(function: Callable[..., None], *arguments: object) -> list[float]:
+    context = multiprocessing.get_context("spawn")
+    results: multiprocessing.Queue[list[float]] = context.Queue()
+    process = context.Process(target=function, args=(*arguments, results))
+    process.start()
+    result = results.get()
+    process.join()
+    return result
+
+
+def show_memory(table: TokenTable, batch_tokens: int) -> None:
+    folder = Path(table.dataset.cache_files[0]["filename"]).parent
+    own, resident = in_new_process(measure_memory, str(folder), batch_tokens)
+    show("memory added by an epoch, its own", f"{own:,.1f} MB", "wanted: about the same for both corpora")
+    show("the same with the pages of the mapped table", f"{resident:,.1f} MB", "(the system takes them back on demand)")
+
+
+def open_corpus(options: argparse.Namespace, folder: str) -> Corpus:
+    if options.data is None and not list(MULTI30K.parent.glob(f"{MULTI30K.name}.*")):
+        splits = open_demo(
+            folder=folder,
+            source=options.source,
+            target=options.target,
+            seed=1,
+            num_train=20_000,
+            num_valid=100,
+            num_test=100,
+        )
+    else:
+        prefix = str(options.data or MULTI30K)
+        splits = open_text(
+            source=options.source, target=options.target, train=[prefix], train_weights=None, valid=prefix, test=None
+        )
+    return splits.train[0][0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", metavar="PREFIX", help="PREFIX.en and PREFIX.de, perhaps with .gz")
+    parser.add_argument("--source", default="en")
+    parser.add_argument("--target", default="de")
+    parser.add_argument("--batch-tokens", type=int, default=4_096)
+    parser.add_argument("--vocab-size", type=int, default=8_000)
+    parser.add_argument("--repeats", type=int, default=20, help="of the corpus, for the larger measurement")
+    options = parser.parse_args()
+    logging.basicConfig(format="  %(message)s")
+    with tempfile.TemporaryDirectory() as folder:
+        run(options, Path(folder))
+
+
+def run(options: argparse.Namespace, folder: Path) -> None:
+    corpus = open_corpus(options, str(folder / "demo"))
+    # Repeated pairs must stay: nothing is dropped, all else is done.
+    cleaned = CleanedCorpus(corpus, Cleaning(drop_duplicates=False))
+    start = time.perf_counter()
+    tokenizer = Tokenizer.train(cleaned, vocab_size=options.vocab_size)
+    print(f"{corpus.name}, batches of at most {options.batch_tokens:,} target positions")
+    show("seconds to train the tokenizer (bpe)", f"{time.perf_counter() - start:.1f}")
+    table = measure_tokenizing(cleaned, tokenizer, folder)
+    source = TableBatches(table, sampler_of(table, options.batch_tokens))
+    speed = measure_batches(source, wanted="wanted: below 3 %")
+    with BatchLoader(source) as loader:
+        training_speed = measure_training(tokenizer, [next(loader) for _ in range(TRAINING_BATCHES)])
+    show("a tiny Transformer's target tokens a second", f"{training_speed:,.0f}")
+    show("batches are faster than it by a factor of", f"{speed / training_speed:,.0f}", "wanted: 10 or more")
+    show_memory(table, options.batch_tokens)
+
+    print("with BPE-dropout of 0.1")
+    fitted = fitted_batch_tokens(table, tokenizer, 0.1, options.batch_tokens)
+    sampled = measure_batches(TableBatches(table, sampler_of(table, fitted), tokenizer=tokenizer, sampling=0.1))
+    show("batches are faster than training by a factor of", f"{sampled / training_speed:,.0f}")
+
+    print(f"{options.repeats} times the corpus")
+    start = time.perf_counter()
+    repeated = CleanedCorpus(Repeated(corpus, options.repeats), Cleaning(drop_duplicates=False))
+    table = build_table(repeated, tokenizer, cache_dir=folder)
+    show(f"seconds to tokenise {len(table):,} pairs, all cores", f"{time.perf_counter() - start:.1f}")
+    start = time.perf_counter()
+    build_table(repeated, tokenizer, cache_dir=folder)
+    show("seconds to find the table again", f"{time.perf_counter() - start:.2f}")
+    start = time.perf_counter()
+    num_batches = len(sampler_of(table, options.batch_tokens).epoch(0))
+    show(f"seconds to order an epoch of {num_batches:,} batches", f"{time.perf_counter() - start:.2f}")
+    speed = measure_batches(TableBatches(table, sampler_of(table, options.batch_tokens)), wanted="wanted: below 3 %")
+    show("batches are faster than training by a factor of", f"{speed / training_speed:,.0f}", "wanted: 10 or more")
+    show_memory(table, options.batch_tokens)
+
+
+if __name__ == "__main__":
+    main()

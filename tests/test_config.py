@@ -1,0 +1,185 @@
+"""Every YAML composes; every mistake is refused by name before anything happens."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from translator import cli
+from translator.build import build_model
+from translator.config import Config, load, load_file, parse_duration, save_file
+from translator.errors import UserError
+
+CONFIGS = cli.config_dir()
+NAMES = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
+TEXT = ["data=text", "data.train=a", "data.valid=b"]
+HUB = ["data=hf", "data.path=parquet"]
+
+
+def composed(*overrides: str) -> Config:
+    """The configuration that a command gives to its job."""
+    configs = cli.main(lambda config: config, list(overrides))
+    assert len(configs) == 1
+    return configs[0]
+
+
+def refusal(*overrides: str) -> str:
+    with pytest.raises(UserError) as error:
+        composed(*overrides)
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+def test_every_group_has_choices() -> None:
+    assert {name.split("=")[0] for name in NAMES} == set(cli.GROUPS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_yaml_composes_and_is_valid(name: str) -> None:
+    needed = {"data=text": TEXT[1:], "data=hf": HUB[1:]}.get(name, [])
+    composed(name, *needed)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("model=")])
+def test_every_model_preset_can_be_built(name: str) -> None:
+    import torch
+
+    with torch.device("meta"):
+        build_model(composed(name).model, 1000, 1000)
+
+
+@pytest.mark.parametrize("group", [group for group in cli.GROUPS if group != "experiment"])
+def test_defaults_of_schema_are_values_of_yaml(group: str) -> None:
+    """A key that only the schema knows would be an option that nobody finds."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        for path in (CONFIGS / group).glob("*.yaml"):
+            node = compose("config", [f"{group}={path.stem}"])[group]
+            schema = cli.SCHEMAS[group][node.get("kind") if "" not in cli.SCHEMAS[group] else ""]
+            assert set(node) == set(schema.__dataclass_fields__), path
+
+
+def test_all_spellings_of_a_group_choice() -> None:
+    assert composed().model.kind == "transformer"
+    for spelling in ("model=lstm", "+model=lstm", "++model=lstm"):
+        assert composed(spelling).model.kind == "lstm"
+    assert composed("+model=transformer").model == composed().model
+
+
+def test_multirun_runs_every_combination() -> None:
+    configs = cli.main(lambda config: config, ["--multirun", "+model=lstm,transformer", "seed=1,2,3"])
+    assert [(config.model.kind, config.seed) for config in configs] == [
+        (kind, seed) for kind in ("lstm", "transformer") for seed in (1, 2, 3)
+    ]
+
+
+def test_multirun_checks_all_jobs_before_the_first() -> None:
+    started = []
+    with pytest.raises(UserError, match=r"transfomer.*did you mean transformer"):
+        cli.main(started.append, ["-m", "model=transformer,transfomer"])
+    assert not started
+
+
+@pytest.mark.parametrize(
+    ("overrides", "facts"),
+    [
+        (["model=transfomer"], ["model=transfomer", "did you mean transformer?"]),
+        (["model.num_head=4"], ["model.num_head", "did you mean model.num_heads?"]),
+        (["modle=lstm"], ["modle", "did you mean model?"]),
+        (["+modle=lstm"], ["modle", "did you mean model?"]),
+        (["+model.droput=0.1"], ["model.droput", "did you mean model.dropout?"]),
+        (["data.cleaning.max_ratios=3"], ["did you mean data.cleaning.max_ratio?"]),
+        (["model.hidden_size=5"], ["model.hidden_size", "model.kind=lstm has"]),
+        (["model.model_size=512", "model.num_heads=7"], ["model.num_heads=7", "model.model_size=512", "4 or 8"]),
+        (["model.dropout=-0.1"], ["model.dropout=-0.1", "at least 0"]),
+        (["model.dropout=high"], ["model.dropout=high", "a number"]),
+        (["model.num_heads=2.5"], ["model.num_heads=2.5", "a whole number"]),
+        (["model.norm=rmss"], ["model.norm=rmss", "layer, rms", "did you mean rms?"]),
+        (["tokenizer.vocab_size=100"], ["tokenizer.vocab_size=100", "261"]),
+        (["tokenizer.kind=char", "tokenizer.sampling=0.1"], ["tokenizer.sampling=0.1", "bpe or unigram"]),
+        (["tokenizer.joint=false"], ["model.tie_embeddings=all", "tokenizer.joint=true"]),
+        (["optim.betas=[0.9]"], ["optim.betas", "two numbers"]),
+        (["trainer.max_time=20"], ["trainer.max_time=20", "20m"]),
+        (["trainer.device=gpu"], ["trainer.device=gpu", "cuda"]),
+        (["seed=one"], ["seed=one", "a whole number"]),
+        (["data=text"], ["data.train", "PREFIX"]),
+        ([*TEXT, "data.target=en"], ["data.target=en", "data.source"]),
+        ([*TEXT, "data.train_weights=[1,2]"], ["data.train_weights", "1 training"]),
+        (["data=hf"], ["data.path"]),
+        ([*HUB, "data.source_column=text", "data.target_column=text"], ["data.target_column=text", "same column"]),
+        (["data.target=fr"], ["data.target=fr", "en, de and zh"]),
+        (["model=lstm", "model.attend=parallel", "model.teacher_forcing.ratio=0.5"], ["model.attend=parallel"]),
+        (["model=null"], ["model"]),
+        (["nonsense"], ["nonsense", "NAME=VALUE"]),
+    ],
+)
+def test_mistakes_are_refused_by_name(overrides: list[str], facts: list[str]) -> None:
+    message = refusal(*overrides)
+    for fact in facts:
+        assert fact in message
+
+
+def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "translator.train", "model.num_heads=7", "model.model_size=512"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=repository_on_path())
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: model.num_heads=7")
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_cfg_job_prints_the_composed_configuration(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "translator.train", "--cfg", "job", "+model=lstm", "seed=7"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=repository_on_path())
+    assert result.returncode == 0, result.stderr
+    (tmp_path / "config.yaml").write_text(result.stdout, encoding="utf-8")
+    config = load_file(tmp_path / "config.yaml")
+    assert (config.model.kind, config.seed) == ("lstm", 7)
+
+
+def repository_on_path() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(CONFIGS.parent)}
+
+
+@pytest.mark.parametrize("model", ["lstm", "transformer"])
+def test_saved_configuration_is_read_back_unchanged(tmp_path: Path, model: str) -> None:
+    config = composed(f"model={model}", "trainer.max_time=20m", *TEXT, "data.train=[a,b]")
+    save_file(config, tmp_path / "config.yaml")
+    assert load_file(tmp_path / "config.yaml") == config
+
+
+def test_a_resumed_run_keeps_its_configuration_but_for_what_is_said_now(tmp_path: Path) -> None:
+    config = composed("model=lstm", "model.hidden_size=32", "seed=5", f"run_dir={tmp_path}")
+    save_file(config, tmp_path / "config.yaml")
+    resumed = composed(f"resume={tmp_path}", "trainer.max_updates=99")
+    assert resumed.model == config.model
+    assert (resumed.seed, resumed.trainer.max_updates, resumed.run_dir) == (5, 99, str(tmp_path))
+    assert "did you mean model.hidden_size?" in refusal(f"resume={tmp_path}", "model.hiden_size=3")
+    assert "keeps its groups" in refusal(f"resume={tmp_path}", "model=transformer")
+    assert "no run is there" in refusal(f"resume={tmp_path / 'nowhere'}")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("1.5h", 5400), ("1h30m", 5400), ("1h1m1s", 3661)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration("trainer.max_time", text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "20", "m", "1m1h", "-5m", "0s"])
+def test_wrong_durations(text: str) -> None:
+    with pytest.raises(UserError, match=r"trainer\.max_time"):
+        parse_duration("trainer.max_time", text)
+
+
+def test_load_refuses_a_group_that_is_no_group() -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        raw = compose("config")
+    raw.model = 5
+    with pytest.raises(UserError, match="model=5"):
+        load(raw)

@@ -1,0 +1,80 @@
+"""The direction of imports: commands → build → {training, decoding, evaluation, data, models} → attention."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "translator"
+EVERYWHERE = {"errors", "ids", "languages"}
+# What each room may import of the others. Modules that are not named here are commands or build and may import all.
+ALLOWED = {
+    "attention": {"attention"},
+    "models": {"models", "attention"},
+    "data": {"data"} | EVERYWHERE,
+    "decoding": {"decoding", "models.base"} | EVERYWHERE,
+    "evaluation": {"evaluation"} | EVERYWHERE,
+    "training": {"training", "models.base", "data.batching"} | EVERYWHERE,
+    "plots": {"plots"} | EVERYWHERE,
+    "config": {"config", "errors", "ids"},
+    "errors": set[str](),
+    "ids": set[str](),
+    "languages": set[str](),
+}
+# Libraries with one owner.
+OWNERS = {
+    "matplotlib": {"plots"},
+    "sacrebleu": {"evaluation"},
+    "sentencepiece": {"data"},
+    "datasets": {"data"},
+    "hydra": {"cli"},
+    "omegaconf": {"cli", "config"},
+    "tensorboard": {"training"},
+}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports_of(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path: Path) -> None:
+    allowed = ALLOWED.get(room_of(path))
+    if allowed is None:
+        return
+    ours = {name.removeprefix("translator.") for name in imports_of(path) if name.startswith("translator.")}
+    wrong = [name for name in ours if not any(name == good or name.startswith(f"{good}.") for good in allowed)]
+    assert not wrong, f"{room_of(path)} must not import {', '.join(wrong)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_libraries_have_one_owner(path: Path) -> None:
+    for name in imports_of(path):
+        owners = OWNERS.get(name.split(".")[0])
+        assert owners is None or room_of(path) in owners, f"{name} belongs to {', '.join(sorted(owners))}"
+
+
+def test_the_mathematics_imports_torch_alone() -> None:
+    for path in FILES:
+        if room_of(path) in ("attention", "models"):
+            libraries = {name.split(".")[0] for name in imports_of(path)}
+            standard = {"abc", "collections", "contextlib", "dataclasses", "functools", "math", "typing"}
+            assert libraries <= standard | {"torch", "translator"}, path
+
+
+def test_the_package_itself_is_light() -> None:
+    """`import translator` must not load torch: the command line answers at once."""
+    top = {name.split(".")[0] for name in imports_of(PACKAGE / "__init__.py")}
+    assert "torch" not in top
