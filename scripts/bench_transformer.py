@@ -113,11 +113,10 @@ def main() -> None:
     results = take_turns([PLAIN, OURS], options)
     show_rates(results, PLAIN)
     peak = max(matrix_peak(), *(result["peak"] for result in results.values()))
+    print(f"  share of the peak of {peak / 1e9:,.0f} GFLOP/s, by 6·N·tokens:")
     for name, result in results.items():
         share = 6 * result["parameters"] * result["rate"] / peak
-        print(
-            f"  {name:<36} {share:8.1%} of the peak of {peak / 1e9:,.0f} GFLOP/s (6·N·tokens, N = {result['parameters']:,})"
-        )
+        print(f"  {name:<36} {share:8.1%}   N = {result['parameters']:,.0f}")
 
 
 if __name__ == "__main__":

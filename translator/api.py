@@ -12,7 +12,7 @@ from typing import Self
 
 import torch
 
-from translator.config import Config, DecodeConfig
+from translator.config import Config
 from translator.data.cleaning import normalize_text
 from translator.decoding.options import SearchOptions
 from translator.decoding.translator import TextTokenizer
@@ -21,6 +21,7 @@ from translator.errors import UserError
 from translator.languages import is_written_without_spaces
 from translator.models.base import Seq2Seq
 from translator.run_folder import resolve_run
+from translator.schema.training import DecodeConfig
 from translator.training.precision import choose_device
 
 

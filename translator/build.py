@@ -12,16 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from translator.api import Translator
-from translator.config import (
-    Config,
-    DataConfig,
-    DemoDataConfig,
-    HubDataConfig,
-    LstmConfig,
-    ModelConfig,
-    TextDataConfig,
-    TransformerConfig,
-)
+from translator.config import Config, ModelConfig
 from translator.config import load_file as load_config
 from translator.data.batching import BatchSampler
 from translator.data.cleaning import CleanedSplits, Cleaning, clean
@@ -40,6 +31,8 @@ from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 from translator.plots.attention import attention_figure, figure_pixels
 from translator.run_folder import find_weights
+from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
+from translator.schema.model import LstmConfig, TransformerConfig
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
@@ -93,7 +86,7 @@ def load_run(run_dir: Path, device: torch.device) -> LoadedRun:
 
 def open_splits(config: DataConfig) -> Splits:
     """The corpora as they are on the disk or on the hub."""
-    languages = {"source": config.source, "target": config.target}
+    languages: dict[str, Any] = {"source": config.source, "target": config.target}
     if isinstance(config, DemoDataConfig):
         sizes = {name: getattr(config, name) for name in ("seed", "num_train", "num_valid", "num_test")}
         return open_demo(folder=config.folder, **languages, **sizes)
@@ -106,7 +99,8 @@ def open_splits(config: DataConfig) -> Splits:
             valid=config.valid,
             test=config.test,
         )
-    assert isinstance(config, HubDataConfig) and config.path is not None
+    assert isinstance(config, HubDataConfig)
+    assert config.path is not None
     names = ("path", "name", "revision", "data_files", "train_split", "valid_split", "test_split")
     columns = ("source_column", "target_column", "translation_column", "streaming")
     return open_hub(**languages, **{name: getattr(config, name) for name in names + columns})

@@ -1,7 +1,7 @@
 """Hydra's command line with short, helpful refusals.
 
-Hydra composes `configs/`. What it cannot compose and what the schema does not allow is refused before anything else happens,
-with the nearest valid name; with `--multirun` every job is checked before the first one starts.
+Hydra composes `configs/`. What it cannot compose and what the schema does not allow is refused before anything else
+happens, with the nearest valid name; with `--multirun` every job is checked before the first one starts.
 """
 
 import os
@@ -23,8 +23,9 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from translator.config import SCHEMAS, Config, did_you_mean, load
+from translator.config import SCHEMAS, Config, load, option_names
 from translator.errors import UserError
+from translator.schema.checks import did_you_mean
 from translator.training.run_directory import RUNS, newest_run
 
 GROUPS = (*SCHEMAS, "experiment")
@@ -58,13 +59,13 @@ def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> lis
 
 
 def _without_plus(argument: str) -> str:
-    """`+model=lstm` as `model=lstm`: Hydra takes a plus only for groups that have no default, and all of ours have one."""
+    """`+model=lstm` as `model=lstm`: Hydra takes a plus only for groups without a default, and all of ours have one."""
     match = re.match(rf"\++({'|'.join(GROUPS)})=", argument)
     return argument.lstrip("+") if match else argument
 
 
 def exit_with(command: Callable[[], int]) -> NoReturn:
-    """Ends the process as people expect: mistakes of the user as one message, interruptions with their signal's code."""
+    """Ends the process as people expect: a user's mistake is one message, an interruption has its signal's code."""
     try:
         code = command()
         sys.stdout.flush()
@@ -157,7 +158,7 @@ def _compose(overrides: list[str]) -> DictConfig:
     except (HydraException, ValueError) as error:
         unknown = re.search(r"Could not override '([^']+)'", str(error))
         if unknown is None:
-            raise UserError(str(error).splitlines()[0]) from error
+            raise UserError(f"{' '.join(overrides)}: {str(error).splitlines()[0]}") from error
         raise UserError(_unknown_key(unknown.group(1), overrides)) from error
 
 
@@ -173,14 +174,14 @@ def _unknown_key(key: str, overrides: list[str]) -> str:
     chosen = hydra.compose("config", [o for o in overrides if o.split("=", 1)[0] in GROUPS])
     for kind, schema in SCHEMAS.get(group, {}).items():
         current = chosen[group].get("kind") if group in chosen else None
-        if kind and kind != current and name in schema.__dataclass_fields__:
+        if kind and kind != current and name in option_names(schema):
             return f"{key}: {group}.kind={current} has no such option, {group}.kind={kind} has"
     return f"{key}: unknown option; {did_you_mean(key, _dotted_keys(chosen))}"
 
 
 def _dotted_keys(node: DictConfig, prefix: str = "") -> list[str]:
     keys = []
-    for name in node:
+    for name in map(str, node):
         keys.append(f"{prefix}{name}")
         child = None if OmegaConf.is_missing(node, name) else node[name]
         if isinstance(child, DictConfig):

@@ -1,4 +1,4 @@
-"""The four ids that every vocabulary shares. They are set in SentencePiece itself, so text and tensors never disagree."""
+"""The four ids that every vocabulary shares, set in SentencePiece itself, so that text and tensors never disagree."""
 
 PAD = 0  # fills rows of a batch up to the same length; never attended to, never predicted
 UNK = 1  # cannot come out of a tokenizer with byte fallback; kept because SentencePiece requires it

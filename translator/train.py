@@ -29,7 +29,6 @@ from translator.training.trainer import TrainingResult
 from translator.training.validation import ValidationResult, Validator
 
 
-
 @dataclass(frozen=True)
 class RunOutcome:
     """What a table of several runs shows of one."""
@@ -131,7 +130,7 @@ def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
 
 def _seed_everything(seed: int) -> None:
     random.seed(seed)
-    np.random.seed(seed % 2**32)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - for libraries that use it
     torch.manual_seed(seed)
 
 
@@ -241,10 +240,10 @@ def _outcome(
 
 def sweep_table(outcomes: list[RunOutcome]) -> str:
     """One line for each run of a sweep."""
-    rows = [("run", "model", "seed", "updates", "time", "valid BLEU", "test BLEU")]
+    rows = [["run", "model", "seed", "updates", "time", "valid BLEU", "test BLEU"]]
     for o in outcomes:
-        scores = tuple("-" if bleu is None else f"{bleu:.2f}" for bleu in (o.valid_bleu, o.test_bleu))
-        rows.append((str(o.run_dir), o.model, str(o.seed), f"{o.num_updates:,}", format_seconds(o.seconds), *scores))
+        scores = ["-" if bleu is None else f"{bleu:.2f}" for bleu in (o.valid_bleu, o.test_bleu)]
+        rows.append([str(o.run_dir), o.model, str(o.seed), f"{o.num_updates:,}", format_seconds(o.seconds), *scores])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

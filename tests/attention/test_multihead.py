@@ -46,9 +46,7 @@ def test_cross_attention_equals_torchs() -> None:
     ours = copy_of(reference)
     queries, memory = torch.randn(BATCH, TARGET, SIZE), torch.randn(BATCH, SOURCE, SIZE)
     mask = padding_mask()
-    expected, expected_weights = reference(
-        queries, memory, memory, key_padding_mask=~mask, average_attn_weights=False
-    )
+    expected, expected_weights = reference(queries, memory, memory, key_padding_mask=~mask, average_attn_weights=False)
     actual, weights = ours(
         ours.project_queries(queries), ours.project_memory(memory), mask[:, None, None], need_weights=True
     )
@@ -88,9 +86,11 @@ def test_every_score_equals_the_formula_head_by_head(score: str) -> None:
             queries = x[row].numpy() @ w_query[head].T
             keys = memory[row, :length].numpy() @ w_key[head].T
             values = memory[row, :length].numpy() @ w_value[head].T
-            scores = attention.score(
-                torch.from_numpy(queries), attention.score.prepare(torch.from_numpy(keys))
-            ).detach().numpy()  # each score has its own tests against numpy
+            scores = (
+                attention.score(torch.from_numpy(queries), attention.score.prepare(torch.from_numpy(keys)))
+                .detach()
+                .numpy()
+            )  # each score has its own tests against numpy
             exponentials = np.exp(scores)
             expected_weights = exponentials / exponentials.sum(1, keepdims=True)
             np.testing.assert_allclose(weights[row, head, :, :length].detach().numpy(), expected_weights)

@@ -114,7 +114,10 @@ def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenTable) -> 
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_sampled_epochs_hold_every_row_once_in_as_many_batches(table: TokenTable, num_ranks: int) -> None:
+def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
+    table: TokenTable, num_ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader_module, "WINDOW", 8)
     rows: list[int] = []
     for rank in range(num_ranks):
         sampler = BatchSampler(

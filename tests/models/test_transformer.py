@@ -88,9 +88,7 @@ def test_decoder_layer_equals_torchs(norm_order: str) -> None:
 def test_whole_model_equals_torchs_transformer(norm_order: str) -> None:
     """Embedding, positions, stacks, final norms and tied projection together."""
     ours = Transformer(17, 17, SIZE, INNER, HEADS, 2, 3, norm_order=norm_order, dropout=0.0)
-    reference = nn.Transformer(
-        SIZE, HEADS, 2, 3, INNER, dropout=0.0, batch_first=True, norm_first=norm_order == "pre"
-    )
+    reference = nn.Transformer(SIZE, HEADS, 2, 3, INNER, dropout=0.0, batch_first=True, norm_first=norm_order == "pre")
     if norm_order == "post":  # torch adds norms after the stacks in either order
         reference.encoder.norm = reference.decoder.norm = None
     else:

@@ -67,7 +67,8 @@ def test_reduced_precision_follows_autocast() -> None:
         loss, _ = smoothed_cross_entropy(states.bfloat16(), weight, bias, targets, 0.1)
     loss.backward()
     torch.testing.assert_close(loss, expected, rtol=0.02, atol=0)
-    assert weight.grad is not None and weight.grad.dtype == torch.float32
+    assert weight.grad is not None
+    assert weight.grad.dtype == torch.float32
 
 
 def test_sums_over_real_positions_only() -> None:

@@ -1,11 +1,12 @@
 """Dropout (Srivastava et al. 2014) that is cheap on the CPU too.
 
-torch draws one random number for each element on the CPU, which made dropout the most expensive operation of a small model's
-training step. Here eight random bytes come from each draw of torch's own generator, so results still follow from the seed and
-the generator's state. On every other device, and under `torch.compile`, torch's own dropout is used.
+torch draws one random number for each element on the CPU, which made dropout the most expensive operation of a small
+model's training step. Here eight random bytes come from each draw of torch's own generator, so results still follow
+from the seed and the generator's state. On every other device, and under `torch.compile`, torch's own dropout is
+used.
 
-With bytes the rate is a multiple of 1/256: the one nearest to the rate asked for. The kept elements are scaled by the rate that
-is really applied, so the expectation is exact.
+With bytes the rate is a multiple of 1/256: the one nearest to the rate asked for. The kept elements are scaled by the
+rate that is really applied, so the expectation is exact.
 """
 
 from typing import Any

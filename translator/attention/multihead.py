@@ -104,8 +104,8 @@ class MultiHeadAttention(nn.Module):
 def fused_attention(queries: Tensor, key_value: KeyValue, mask: Tensor | None, dropout: float) -> Tensor:
     """Scaled dot-product attention by torch's fused kernels, which never hold the weights (B, H, T, S) in memory.
 
-    The mask becomes an additive one, which the kernels take faster than a boolean. Where a row has nothing to attend to the
-    kernels may give NaN, so such rows are set to zero as `masked_softmax` does.
+    The mask becomes an additive one, which the kernels take faster than a boolean. Where a row has nothing to attend
+    to the kernels may give NaN, so such rows are set to zero as `masked_softmax` does.
     """
     if mask is None:
         return F.scaled_dot_product_attention(queries, key_value.keys, key_value.values, dropout_p=dropout)

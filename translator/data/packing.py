@@ -11,12 +11,18 @@ import numpy as np
 
 SOURCE_FACTOR = 2  # a batch may hold so many times the target budget in source positions
 GROUPS_PER_BATCH = 16  # pairs of the same lengths are cut in groups of about this share of a full batch
-BATCH_PRICE = 0.2  # of the budget, in padded positions: what one more batch must save to be worth its overhead
+# What one more batch must save to be worth its overhead, in padded positions as a share of the budget.
+BATCH_PRICE = 0.2
+FILLING_PRICE = 0.5  # where the number of batches is given: fuller batches, little above the budget
 MAX_LENGTH = 2**15 - 1  # lengths beyond it are alike to the curve (not to the budget)
 
 
 def pack(
-    source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int, rng: np.random.Generator
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    batch_tokens: int,
+    rng: np.random.Generator,
+    batch_price: float = BATCH_PRICE,
 ) -> list[np.ndarray]:
     """Positions of the pairs, batch by batch; lengths count the end of sentence.
 
@@ -32,7 +38,7 @@ def pack(
     order = np.argsort(keys, kind="stable").astype(np.int32)
     del keys
     full, order = _take_full(order, source_lengths, target_lengths, batch_tokens)
-    cuts = _cut(source_lengths[order], target_lengths[order], batch_tokens)
+    cuts = _cut(source_lengths[order], target_lengths[order], batch_tokens, batch_price)
     return full + np.split(order, cuts)
 
 
@@ -47,7 +53,7 @@ def pack_into(
     if num_batches == 1:
         return [np.arange(len(source_lengths))]
     while True:
-        batches = pack(source_lengths, target_lengths, batch_tokens, rng)
+        batches = pack(source_lengths, target_lengths, batch_tokens, rng, FILLING_PRICE)
         if len(batches) <= num_batches:
             return split_largest(batches, num_batches)
         batch_tokens += max(1, batch_tokens // 20)
@@ -73,15 +79,15 @@ def _hilbert_keys(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.
     """The place of each point (x, y) on a Hilbert curve that is shifted at random."""
     num_bits = int(min(max(x.max(), y.max()), MAX_LENGTH)).bit_length() + 1
     shift_x, shift_y = rng.integers(2 ** (num_bits - 1), size=2)
-    x = np.minimum(x, MAX_LENGTH).astype(np.int64) + shift_x
-    y = np.minimum(y, MAX_LENGTH).astype(np.int64) + shift_y
+    x = np.minimum(x, MAX_LENGTH).astype(np.int32) + np.int32(shift_x)
+    y = np.minimum(y, MAX_LENGTH).astype(np.int32) + np.int32(shift_y)
     keys = np.zeros(len(x), dtype=np.int64)
     for bit in reversed(range(num_bits)):
         high_x, high_y = (x >> bit) & 1, (y >> bit) & 1
         keys = keys << 2 | (3 * high_x) ^ high_y
         # The curve inside a lower quadrant is mirrored (in the right one) and transposed.
         lower = high_y == 0
-        mirror = np.where(lower & (high_x == 1), (1 << bit) - 1, 0)
+        mirror = np.where(lower & (high_x == 1), np.int32((1 << bit) - 1), np.int32(0))
         x, y = (x & (1 << bit) - 1) ^ mirror, (y & (1 << bit) - 1) ^ mirror
         x, y = np.where(lower, y, x), np.where(lower, x, y)
     return keys
@@ -106,7 +112,7 @@ def _take_full(
     return batches, order[within >= np.repeat(num_full * capacity, sizes)]
 
 
-def _cut(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
+def _cut(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int, batch_price: float) -> np.ndarray:
     """Where to cut the ordered pairs, for the least padding and the price of the batches."""
     starts = _group_starts(source_lengths, target_lengths, batch_tokens)
     source, target = source_lengths[starts].astype(np.int64), target_lengths[starts].astype(np.int64)
@@ -124,7 +130,7 @@ def _cut(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: i
         fits = (num_rows * longest_target <= batch_tokens) & (num_rows * longest_source <= SOURCE_FACTOR * batch_tokens)
         fits[0] = True
         num_fitting = len(fits) if fits.all() else int(np.argmin(fits))
-        total = cost[first] + num_rows * (longest_target + longest_source) + BATCH_PRICE * batch_tokens
+        total = cost[first] + num_rows * (longest_target + longest_source) + batch_price * batch_tokens
         window = slice(first + 1, first + 1 + num_fitting)
         better = total[:num_fitting] < cost[window]
         cost[window] = np.where(better, total[:num_fitting], cost[window])

@@ -88,7 +88,7 @@ class Constraints:
     def select(self, sentences: Tensor) -> None:
         """Only these sentences remain."""
         self.min_length = self.min_length[sentences]
-        self.max_length = self.max_length[: len(sentences)]
+        self.max_length = self.max_length[sentences]
         self.prefixes = self.prefixes[sentences]
 
     def at_limit(self, step: int) -> Tensor:

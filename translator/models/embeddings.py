@@ -1,6 +1,7 @@
 """The three matrices at the edges of a translation model, shared as far as the vocabularies allow.
 
-Press and Wolf 2017 share the decoder's input and output ("target"); with a joint vocabulary the source can join them ("all").
+Press and Wolf 2017 share the decoder's input and output ("target"); with a joint vocabulary the source can join them
+("all").
 """
 
 import torch

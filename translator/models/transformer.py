@@ -21,7 +21,7 @@ from translator.models.transformer_layers import DecoderLayer, EncoderLayer, Lay
 
 @dataclass(frozen=True)
 class TransformerState(State):
-    """The keys and values so far: those of the source once for each sentence, those of the target for each hypothesis."""
+    """The keys and values so far: of the source once for each sentence, of the target for each hypothesis."""
 
     memory: tuple[KeyValue, ...]  # for each layer (B, H, S, D/H)
     memory_mask: Tensor  # (B, 1, 1, S)
@@ -128,8 +128,11 @@ class Transformer(Seq2Seq):
         return Decoded(states, attention)
 
     def start(self, memory: Memory) -> TransformerState:
-        layers = tuple(layer.cross_attention.project_memory(memory.states) for layer in self.decoder)
-        return TransformerState(layers, memory.mask[:, None, None, :], ())
+        layers = []
+        for layer in self.decoder:
+            assert isinstance(layer, DecoderLayer)
+            layers.append(layer.cross_attention.project_memory(memory.states))
+        return TransformerState(tuple(layers), memory.mask[:, None, None, :], ())
 
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         assert isinstance(state, TransformerState)
@@ -139,7 +142,7 @@ class Transformer(Seq2Seq):
     def _decode(
         self, tokens: Tensor, state: TransformerState, self_mask: Tensor | None, need_weights: bool
     ) -> tuple[Tensor, TransformerState, Tensor | None]:
-        """Feeds the tokens (R, T) after those that the state knows; gives states (R, T, D), attention (R, L, H, T, S)."""
+        """Feeds the tokens (R, T) after those of the state; gives states (R, T, D), attention (R, L, H, T, S)."""
         embedded = self.embeddings.embed_target(tokens) * self.embedding_scale
         x = self.dropout(self.target_positions(embedded, state.length))  # (R, T, D)
         prefixes, attention = [], []

@@ -75,7 +75,7 @@ class Residual(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """W_2 f(W_1 x) at every position: ReLU (Vaswani et al. 2017, equation 2), GELU, or SwiGLU (Shazeer 2020, equation 6)."""
+    """W_2 f(W_1 x) at every position: ReLU (Vaswani et al. 2017, equation 2), GELU or SwiGLU (Shazeer 2020, eq. 6)."""
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__()
@@ -169,9 +169,9 @@ class DecoderLayer(nn.Module):
 def initialize(layers: Iterable[nn.Module], num_layers: int, norm_order: str) -> None:
     """Xavier's uniform distribution, with smaller weights where a branch joins the residual sum.
 
-    Pre-norm sums up all branches, so each is scaled by 1/√(number of branches) and the sum keeps its variance whatever the
-    depth (Radford et al. 2019, section 2.3). Post-norm normalises after every branch; there the scale 1/√(layer's number) keeps
-    gradients from vanishing in deep stacks (Zhang et al. 2019, equation 9).
+    Pre-norm sums up all branches, so each is scaled by 1/√(number of branches) and the sum keeps its variance
+    whatever the depth (Radford et al. 2019, section 2.3). Post-norm normalises after every branch; there the scale
+    1/√(layer's number) keeps gradients from vanishing in deep stacks (Zhang et al. 2019, depth-scaled initialisation).
     """
     for index, layer in enumerate(layers):
         branches = [module for module in layer.modules() if isinstance(module, MultiHeadAttention | FeedForward)]

@@ -1,11 +1,11 @@
-"""Label-smoothed cross-entropy over the real target positions (Szegedy et al. 2016, section 7; Vaswani et al. 2017, 5.4).
+"""Label-smoothed cross-entropy over the real target positions (Szegedy et al. 2016, section 7).
 
 With N real positions, V classes, smoothing ε, logits z and target y the loss of a position is
 
     (1 - ε) · -log p_y  +  ε / V · Σ_v -log p_v       where  -log p_v = logsumexp(z) - z_v
 
-which is what `F.cross_entropy(..., label_smoothing=ε, reduction="sum")` computes. Padding is left out before the projection
-to the vocabulary, so it costs nothing.
+which is what `F.cross_entropy(..., label_smoothing=ε, reduction="sum")` computes. Padding is left out before the
+projection to the vocabulary, so it costs nothing.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -79,10 +79,10 @@ def smoothed_cross_entropy(
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """Projection, softmax and gradient of a few hundred positions at a time.
 
-    The logits of a whole batch (4,096 × 6,000 floats) would travel through main memory about ten times. A chunk's stay in the
-    cache, and its gradient softmax(z) - (1 - ε)·onehot(y) - ε/V is used up at once, so the forward pass makes the gradients
-    of states, weight and bias and the backward pass only scales them. The constant ε/V is never subtracted from the
-    (N, V) matrix: its share of each product is a rank-one term.
+    The logits of a whole batch (4,096 × 6,000 floats) would travel through main memory about ten times. A chunk's
+    stay in the cache, and its gradient softmax(z) - (1 - ε)·onehot(y) - ε/V is used up at once, so the forward pass
+    makes the gradients of states, weight and bias and the backward pass only scales them. The constant ε/V is never
+    subtracted from the (N, V) matrix: its share of each product is a rank-one term.
     """
 
     @staticmethod
@@ -108,9 +108,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             # The highest probability is at least 1 / V, so its logarithm is safe where that of p_y may not be.
             log_normalizer = highest - probabilities.amax(1).log()  # (n,) = logsumexp(z)
             nll = (log_normalizer - target_logits).sum()
-            logit_sum = (chunk @ weight_sum).sum() + bias_sum * len(
-                chunk
-            )  # Σ_n Σ_v z_v without another pass over (n, V)
+            # Σ_n Σ_v z_v without another pass over (n, V).
+            logit_sum = (chunk @ weight_sum).sum() + bias_sum * len(chunk)
             nll_sum += nll
             loss_sum += (1 - label_smoothing) * nll + label_smoothing * log_normalizer.sum() - uniform * logit_sum
             if grad_states is None or grad_weight is None:

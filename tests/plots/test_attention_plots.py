@@ -1,0 +1,47 @@
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from translator.errors import UserError
+from translator.plots import attention
+from translator.plots.attention import AttentionPages, attention_figure, figure_pixels, fonts_for, html_map
+
+SOURCE, TARGET = ["▁Two", "▁dogs", "</s>"], ["两", "$x$", "\x01", "</s>"]
+WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
+
+
+def test_darker_means_more_attention() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = attention_figure(SOURCE, TARGET, WEIGHTS)
+        pixels = figure_pixels(figure)
+    assert pixels.ndim == 3
+    assert pixels.dtype == np.uint8
+    (image,) = figure.axes[0].get_images()
+    np.testing.assert_array_equal(image.get_array(), WEIGHTS)
+    light, dark = (np.mean(image.cmap(image.norm(weight))[:3]) for weight in (0.1, 0.9))
+    assert dark < light
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["两", r"\$x\$", "\ufffd", "</s>"]
+
+
+def test_fonts_are_chosen_by_the_characters_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fonts_for("Grüße ▁") == (["DejaVu Sans"], set())
+    has = {"DejaVuSans.ttf": "abc", "DejaVuSerif.ttf": "狗猫", "cmr10.ttf": "狗", "LastResortHE-Regular.ttf": "狗猫鸟"}
+    monkeypatch.setattr(attention, "_characters_of", lambda path: frozenset(map(ord, has.get(Path(path).name, ""))))
+    assert fonts_for("a狗猫鸟b") == (["DejaVu Sans", "DejaVu Serif"], {"鸟"})
+
+
+def test_the_page_shows_text_as_text() -> None:
+    page = html_map("1. a < b", ["<s>", 'x"y'], ["&"], np.array([[0.25, 0.75]]))
+    assert "&lt;s&gt;" in page
+    assert 'title="x&quot;y: 0.75"' in page
+    assert page.count("<td") == 2
+    assert "rgba(8,48,107,0.25)" in page
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="--attention"):
+        AttentionPages(tmp_path / "file")

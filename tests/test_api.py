@@ -1,0 +1,122 @@
+"""`Translator.load` and the `translate` command on runs with real models."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file as save_tensors
+
+import translator
+from translator import build, config
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+from translator.training.weights import collect_weights
+from translator.translate import main
+
+PAIRS = [
+    ("A man reads a book.", "Ein Mann liest ein Buch."),
+    ("Two dogs run through the snow.", "Zwei Hunde rennen durch den Schnee."),
+    ("The house is red.", "Das Haus ist rot."),
+] * 5
+LINES = ["A dog reads.", "", "The man runs through the house."]
+
+
+def make_run(folder: Path, model: config.ModelConfig, vocab_size: int = 300) -> Path:
+    """A run as training leaves it, but for the training."""
+    settings = config.Config(
+        model=model,
+        data=config.TextDataConfig(train="train", valid="valid"),
+        tokenizer=config.TokenizerConfig(vocab_size=vocab_size),
+        optim=config.OptimConfig(),
+        trainer=config.TrainerConfig(),
+        decode=config.DecodeConfig(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
+    )
+    tokenizer = Tokenizer.train(PAIRS, vocab_size=vocab_size)
+    torch.manual_seed(1)
+    module = build.build_model(model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
+    folder.mkdir()
+    config.save_file(settings, folder / "config.yaml")
+    tokenizer.save(folder / "tokenizer")
+    save_tensors(collect_weights(module), folder / "model.safetensors")
+    (folder / "manifest.json").write_text(json.dumps({"format_version": 1}), encoding="utf-8")
+    return folder
+
+
+SMALL_TRANSFORMER = {"model_size": 16, "feedforward_size": 32, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+SMALL_LSTM = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16}
+
+
+@pytest.fixture
+def transformer(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "transformer", config.TransformerConfig(**SMALL_TRANSFORMER))
+
+
+@pytest.fixture
+def lstm(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "lstm", config.LstmConfig(**SMALL_LSTM))
+
+
+def test_a_run_translates_in_a_few_lines(transformer: Path, lstm: Path) -> None:
+    for run in (transformer, str(lstm)):
+        loaded = translator.Translator.load(run, device="cpu")
+        outputs = loaded.translate(LINES)
+        assert len(outputs) == 3
+        assert outputs[1] == ""
+        assert outputs[0]
+        assert loaded.options.beam_size == 3
+        assert loaded.translate(LINES[2:]) == outputs[2:]
+
+
+def test_runs_of_different_models_make_an_ensemble_if_they_share_their_vocabulary(
+    transformer: Path, lstm: Path, tmp_path: Path
+) -> None:
+    together = translator.Translator.load([transformer, lstm], device="cpu")
+    assert len(together.translate(LINES)) == 3
+    other = make_run(tmp_path / "other", config.LstmConfig(**SMALL_LSTM), vocab_size=310)
+    with pytest.raises(UserError, match="vocabulary is not that of"):
+        translator.Translator.load([transformer, other], device="cpu")
+
+
+def test_the_command_and_the_python_interface_agree(
+    transformer: Path, lstm: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    expected = translator.Translator.load([transformer, lstm], device="cpu").translate(LINES)
+    arguments = ["--model", str(transformer), "--model", str(lstm), str(tmp_path / "in.txt"), "--device", "cpu"]
+    assert main(arguments) == 0
+    assert capfd.readouterr().out == "".join(line.replace("\n", " ") + "\n" for line in expected)
+
+
+def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(
+    transformer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (transformer / "checkpoints/best").mkdir(parents=True)
+    (transformer / "model.safetensors").rename(transformer / "checkpoints/best/model.safetensors")
+    (tmp_path / "latest").write_text("transformer\n", encoding="utf-8")
+    (tmp_path / "in.txt").write_text("A dog.\n", encoding="utf-8")
+    assert main(["--model", str(tmp_path / "latest"), str(tmp_path / "in.txt"), "--device", "cpu"]) == 0
+    captured = capfd.readouterr()
+    assert captured.out.count("\n") == 1
+    assert captured.err.count("has not finished training") == 1
+
+
+def test_damaged_weights_and_unknown_devices_get_one_clear_line(
+    transformer: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--model", str(transformer), "--device", "abacus"]) == 2
+    assert "device abacus" in capfd.readouterr().err
+    (transformer / "model.safetensors").write_bytes(b"nonsense")
+    assert main(["--model", str(transformer), "--device", "cpu"]) == 2
+    error = capfd.readouterr().err
+    assert "model.safetensors: damaged" in error
+    assert error.count("\n") == 1
+
+
+def test_importing_the_package_does_not_load_torch() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, translator; assert 'torch' not in sys.modules; translator.nothing"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    assert "has no attribute 'nothing'" in result.stderr

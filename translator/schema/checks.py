@@ -1,0 +1,48 @@
+"""How values are refused: by the option's name, its value and the remedy."""
+
+import re
+from difflib import get_close_matches
+
+from translator.errors import UserError
+
+
+def require(condition: bool, option: str, value: object, remedy: str) -> None:
+    """Refuses an option's value with a message that says what to do instead."""
+    if not condition:
+        raise UserError(f"{option}={value}: {remedy}")
+
+
+def require_positive(group: str, options: object, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        require(value > 0, f"{group}.{name}", value, "must be greater than 0")
+
+
+def require_probability(group: str, options: object, *names: str) -> None:
+    for name in names:
+        value = getattr(options, name)
+        require(0 <= value < 1, f"{group}.{name}", value, "must be at least 0 and less than 1")
+
+
+def parse_duration(option: str, text: str) -> float:
+    """Seconds in a duration such as 90s, 20m, 1.5h or 1h30m."""
+    match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip())
+    require(bool(text.strip()) and match is not None, option, text, "give a duration such as 90s, 20m, 1.5h or 1h30m")
+    assert match is not None
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    total = 3600 * hours + 60 * minutes + seconds
+    require(total > 0, option, text, "must be longer than 0s")
+    return total
+
+
+def did_you_mean(wrong: str, valid: list[str]) -> str:
+    """'did you mean …?' with the nearest valid name, or the list of all where none is near.
+
+    Names of the same group are compared without it: `model.foo` is not near to `model.norm`.
+    """
+    group, _, name = wrong.rpartition(".")
+    siblings = {known.rpartition(".")[2]: known for known in valid if known.rpartition(".")[0] == group}
+    near = [siblings[leaf] for leaf in get_close_matches(name, siblings, n=1)]
+    near = near or (get_close_matches(wrong, valid, n=1) if not siblings else [])
+    valid = list(siblings.values()) or valid
+    return f"did you mean {near[0]}?" if near else f"choose one of {', '.join(valid)}"
