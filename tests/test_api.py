@@ -11,6 +11,9 @@ import translator
 from translator import build, config
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
+from translator.schema.data import TextDataConfig, TokenizerConfig
+from translator.schema.model import LstmConfig, TransformerConfig
+from translator.schema.training import DecodeConfig, OptimConfig, TrainerConfig
 from translator.training.weights import collect_weights
 from translator.translate import main
 
@@ -26,11 +29,11 @@ def make_run(folder: Path, model: config.ModelConfig, vocab_size: int = 300) -> 
     """A run as training leaves it, but for the training."""
     settings = config.Config(
         model=model,
-        data=config.TextDataConfig(train="train", valid="valid"),
-        tokenizer=config.TokenizerConfig(vocab_size=vocab_size),
-        optim=config.OptimConfig(),
-        trainer=config.TrainerConfig(),
-        decode=config.DecodeConfig(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
+        data=TextDataConfig(train="train", valid="valid"),
+        tokenizer=TokenizerConfig(vocab_size=vocab_size),
+        optim=OptimConfig(),
+        trainer=TrainerConfig(),
+        decode=DecodeConfig(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
     )
     tokenizer = Tokenizer.train(PAIRS, vocab_size=vocab_size)
     torch.manual_seed(1)
@@ -49,12 +52,12 @@ SMALL_LSTM = {"embedding_size": 16, "hidden_size": 16, "attention_size": 16}
 
 @pytest.fixture
 def transformer(tmp_path: Path) -> Path:
-    return make_run(tmp_path / "transformer", config.TransformerConfig(**SMALL_TRANSFORMER))
+    return make_run(tmp_path / "transformer", TransformerConfig(**SMALL_TRANSFORMER))
 
 
 @pytest.fixture
 def lstm(tmp_path: Path) -> Path:
-    return make_run(tmp_path / "lstm", config.LstmConfig(**SMALL_LSTM))
+    return make_run(tmp_path / "lstm", LstmConfig(**SMALL_LSTM))
 
 
 def test_a_run_translates_in_a_few_lines(transformer: Path, lstm: Path) -> None:
@@ -73,7 +76,7 @@ def test_runs_of_different_models_make_an_ensemble_if_they_share_their_vocabular
 ) -> None:
     together = translator.Translator.load([transformer, lstm], device="cpu")
     assert len(together.translate(LINES)) == 3
-    other = make_run(tmp_path / "other", config.LstmConfig(**SMALL_LSTM), vocab_size=310)
+    other = make_run(tmp_path / "other", LstmConfig(**SMALL_LSTM), vocab_size=310)
     with pytest.raises(UserError, match="vocabulary is not that of"):
         translator.Translator.load([transformer, other], device="cpu")
 
@@ -91,8 +94,7 @@ def test_the_command_and_the_python_interface_agree(
 def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(
     transformer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (transformer / "checkpoints/best").mkdir(parents=True)
-    (transformer / "model.safetensors").rename(transformer / "checkpoints/best/model.safetensors")
+    (transformer / "metrics.json").unlink(missing_ok=True)  # which the end of training writes
     (tmp_path / "latest").write_text("transformer\n", encoding="utf-8")
     (tmp_path / "in.txt").write_text("A dog.\n", encoding="utf-8")
     assert main(["--model", str(tmp_path / "latest"), str(tmp_path / "in.txt"), "--device", "cpu"]) == 0

@@ -127,7 +127,7 @@ def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=repository_on_path())
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr.startswith("error: model.num_heads=7")
+    assert result.stderr.startswith("train: model.num_heads=7")
     assert result.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
 

@@ -18,11 +18,11 @@ from translator.decoding.options import SearchOptions
 from translator.decoding.translator import TextTokenizer
 from translator.decoding.translator import Translator as TextTranslator
 from translator.errors import UserError
-from translator.languages import is_written_without_spaces
+from translator.languages import alignment_tokens, is_written_without_spaces
 from translator.models.base import Seq2Seq
-from translator.run_folder import resolve_run
 from translator.schema.training import DecodeConfig
 from translator.training.precision import choose_device
+from translator.training.run_directory import resolve_run
 
 
 def search_options(config: DecodeConfig) -> SearchOptions:
@@ -37,12 +37,6 @@ def search_options(config: DecodeConfig) -> SearchOptions:
         no_repeat_ngram=config.no_repeat_ngram,
         repetition_penalty=config.repetition_penalty,
     )
-
-
-def _split_words(text: str) -> list[str]:
-    from translator.data.demo import alignment_tokens  # loads a whole grammar, and few ask for alignments
-
-    return alignment_tokens(text)
 
 
 class Translator(TextTranslator):
@@ -66,7 +60,7 @@ class Translator(TextTranslator):
             max_pieces=config.data.max_pieces,
             normalize=normalize_text if config.data.cleaning.normalize else None,
             joiner="" if is_written_without_spaces(config.data.target) else " ",
-            split_words=_split_words,
+            split_words=alignment_tokens,
         )
 
     @classmethod

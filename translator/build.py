@@ -30,7 +30,6 @@ from translator.models.base import Seq2Seq
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 from translator.plots.attention import attention_figure, figure_pixels
-from translator.run_folder import find_weights
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
 from translator.schema.model import LstmConfig, TransformerConfig
 from translator.training.checkpoint import CheckpointStore
@@ -41,7 +40,7 @@ from translator.training.monitor import Monitor
 from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
-from translator.training.run_directory import RunDirectory
+from translator.training.run_directory import RunDirectory, find_weights
 from translator.training.schedule import LearningRate
 from translator.training.teacher_forcing import teacher_forcing_ratio
 from translator.training.trainer import Trainer

@@ -6,13 +6,12 @@ happens, with the nearest valid name; with `--multirun` every job is checked bef
 
 import os
 import re
-import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -29,7 +28,6 @@ from translator.schema.checks import did_you_mean
 from translator.training.run_directory import RUNS, newest_run
 
 GROUPS = (*SCHEMAS, "experiment")
-EXIT_USAGE = 2
 _ABSENT = object()
 
 
@@ -62,23 +60,6 @@ def _without_plus(argument: str) -> str:
     """`+model=lstm` as `model=lstm`: Hydra takes a plus only for groups without a default, and all of ours have one."""
     match = re.match(rf"\++({'|'.join(GROUPS)})=", argument)
     return argument.lstrip("+") if match else argument
-
-
-def exit_with(command: Callable[[], int]) -> NoReturn:
-    """Ends the process as people expect: a user's mistake is one message, an interruption has its signal's code."""
-    try:
-        code = command()
-        sys.stdout.flush()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        code = EXIT_USAGE
-    except KeyboardInterrupt:
-        code = 128 + signal.SIGINT
-    except BrokenPipeError:
-        # Nobody reads any more. Python would complain once again while it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 128 + signal.SIGPIPE
-    sys.exit(code)
 
 
 def _resumed(overrides: list[str], multirun: bool) -> Config | None:

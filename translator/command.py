@@ -11,12 +11,12 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
-def exit_code(name: str, run: Callable[[], None]) -> int:
-    """Runs a command: 0, 2 for what the user can put right, 130 after Ctrl-C, 141 when nobody reads the output."""
+def exit_code(name: str, run: Callable[[], int | None]) -> int:
+    """Runs a command: its own code or 0, 2 for what the user can put right, 130 after Ctrl-C, 141 on a broken pipe."""
     try:
-        run()
+        code = run() or 0
         sys.stdout.flush()
-        return 0
+        return code
     except UserError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return EXIT_USER_ERROR

@@ -116,8 +116,8 @@ class System:
 
         from translator.api import Translator
         from translator.config import load_file
-        from translator.run_folder import resolve_run
         from translator.training.allocator import keep_memory
+        from translator.training.run_directory import resolve_run
 
         keep_memory()
         if options.threads:

@@ -1,10 +1,21 @@
-"""The little that must be known of languages: which ones are written without spaces between words."""
+"""The little that must be known of languages: which are written without spaces, and what counts as a word."""
+
+import re
 
 CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue", "lzh", "wuu"})
 JAPANESE = frozenset({"ja", "jpn"})
 KOREAN = frozenset({"ko", "kor"})
 SOUTHEAST_ASIAN = frozenset({"th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"})
 WITHOUT_SPACES = CHINESE | JAPANESE | SOUTHEAST_ASIAN
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # also with combining accents
+_ALIGNMENT_TOKEN = re.compile(
+    rf"[{_CJK}]"  # a Chinese character (or kana) is a token
+    rf"|\d+(?:[.,:]\d+)+"  # 7:30 and 3.5
+    rf"|{_LETTERS}(?:['’-]{_LETTERS})*"  # words with inner apostrophes and hyphens
+    rf"|\S"  # any other visible character
+)
 
 
 def language_subtag(code: str) -> str:
@@ -14,3 +25,13 @@ def language_subtag(code: str) -> str:
 
 def is_written_without_spaces(code: str) -> bool:
     return language_subtag(code) in WITHOUT_SPACES
+
+
+def alignment_tokens(text: str) -> list[str]:
+    """Split raw text of any language into the units that alignment indices count.
+
+    A run of letters and digits is one token and keeps inner apostrophes and hyphens ("o'clock",
+    "twenty-one"), as do numbers with inner points, commas and colons ("7:30"). Every CJK character
+    is a token of its own, and so is every punctuation mark. White space separates tokens.
+    """
+    return _ALIGNMENT_TOKEN.findall(text)

@@ -15,6 +15,7 @@ import torch
 
 from translator import cli
 from translator.build import PreparedData, build_loader, build_model, build_trainer, build_validator, prepare_data
+from translator.command import exit_code
 from translator.config import Config, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
 from translator.models.base import Seq2Seq
@@ -259,6 +260,11 @@ def _closing(monitor: Monitor) -> Iterator[None]:
 
 
 def main() -> int:
+    return exit_code("train", run_all)
+
+
+def run_all() -> int:
+    """Every run that the command line asks for, and a table where they are several."""
     outcomes = cli.main(run)
     if len(outcomes) > 1:
         print(sweep_table(outcomes))
@@ -266,4 +272,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    cli.exit_with(main)
+    sys.exit(main())

@@ -20,8 +20,8 @@ from translator.decoding.output import Format, OutputFile
 from translator.decoding.spellings import forbidden_sequences
 from translator.decoding.translator import Translation
 from translator.errors import UserError
-from translator.run_folder import find_weights, resolve_run
 from translator.training.allocator import keep_memory
+from translator.training.run_directory import RunDirectory, find_weights, resolve_run
 
 if TYPE_CHECKING:
     from translator.plots.attention import AttentionPages
@@ -39,9 +39,9 @@ def run(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
     weights = [find_weights(model) for model in models]
-    for model, file in zip(models, weights, strict=True):
-        if file.parent.parent.name == "checkpoints":
-            print(f"Note: {model} has not finished training; this is its best checkpoint so far.", file=sys.stderr)
+    for model in models:
+        if not RunDirectory(model).is_finished:
+            print(f"Note: {model} has not finished training; these are its best weights so far.", file=sys.stderr)
     translator = Translator.load(models, options.device)
     _apply(options, translator)
     settings = _settings(options, translator, weights)

@@ -130,18 +130,20 @@ def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
     assert sorted(rows) == list(range(len(PAIRS)))
 
 
-def test_sampled_batches_are_packed_by_their_new_lengths(table: TokenTable) -> None:
-    fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 300)
+def test_sampled_batches_are_packed_by_their_new_lengths(tmp_path: Path) -> None:
+    table = build_table(ListCorpus(PAIRS * 10), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 1_000)
     source = batches_of(table, sampling=0.3, batch_tokens=fitted)
     epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
-    new_lengths = [int(length) for batch in epoch for length in batch.target_mask.sum(dim=1)]
-    num_positions = sum(batch.target_out.numel() for batch in epoch)
-    assert sum(new_lengths) > 1.1 * int(table.target_lengths.sum())
-    # By their old lengths, the same rows would be padded to the longest of a mixed lot.
-    in_old_order = dict(zip([int(i) for batch in epoch for i in batch.indices], new_lengths, strict=True))
-    old_positions = sum(len(rows) * max(in_old_order[row] for row in rows.tolist()) for rows in source.sampler.epoch(0))
-    assert 1 - sum(new_lengths) / num_positions < 0.5 * (1 - sum(new_lengths) / old_positions)
-    assert max(batch.target_out.numel() for batch in epoch) < 1.25 * 300
+    lengths = np.zeros((len(table), 2), dtype=np.int64)
+    for batch in epoch:
+        lengths[batch.indices] = torch.stack([batch.source_mask.sum(dim=1), batch.target_mask.sum(dim=1)], dim=1)
+    assert lengths[:, 1].sum() > 1.1 * table.target_lengths.sum()
+    num_positions = sum(batch.source.numel() + batch.target_out.numel() for batch in epoch)
+    # In the sampler's batches, made by the old lengths, the same rows would be padded to the longest of a mixed lot.
+    num_before = sum(len(rows) * int(lengths[rows].max(axis=0).sum()) for rows in source.sampler.epoch(0))
+    assert 1 - lengths.sum() / num_positions < 0.5 * (1 - lengths.sum() / num_before)
+    assert max(batch.target_out.numel() for batch in epoch) < 1.25 * 1_000
 
 
 def test_the_budget_is_fitted_to_sampling(table: TokenTable) -> None:

@@ -1,7 +1,7 @@
 import torch
 
-from translator.data.demo.alignment import alignment_tokens
 from translator.decoding.alignment import align_words, piece_texts, piece_words, to_pharaoh, word_attention
+from translator.languages import alignment_tokens
 
 
 def test_words_are_put_together_from_their_pieces() -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 from fake_models import ByteTokenizer, CopyModel, TableModel
 
-from translator.data.demo.alignment import alignment_tokens
 from translator.decoding.search import Sampling, SearchOptions
 from translator.decoding.translator import Translator
+from translator.languages import alignment_tokens
 from translator.models.base import Seq2Seq
 
 LINES = ["a dog runs", "", "two", "   ", "ein Hund läuft schnell", "狗", "x" * 30, "\t", "last"]

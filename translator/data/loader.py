@@ -45,7 +45,7 @@ class TableBatches:
     With `sampling` the words are split anew in each epoch, decided by (seed, epoch, row). That makes sentences longer
     by amounts which the sampler does not know, so its batches are taken in windows, and the rows of each are packed
     again by their new lengths into as many batches. Give the sampler the `batch_tokens` of `fitted_batch_tokens`, and
-    the new batches will have about the budget. The first batch, also after going on from a place, waits for its window: some seconds.
+    the new batches will have about the budget. The first batch waits for its window, some seconds, also on resuming.
     """
 
     def __init__(

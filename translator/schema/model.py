@@ -139,7 +139,7 @@ class TransformerConfig:
             self.model_size % self.num_heads == 0,
             "model.num_heads",
             self.num_heads,
-            f"must divide model.model_size={self.model_size}, as {_nearest_divisors(self.model_size, self.num_heads)} do",
+            f"must divide model.model_size={self.model_size}: {_nearest_divisors(self.model_size, self.num_heads)}",
         )
         require(self.model_size % 2 == 0, "model.model_size", self.model_size, "must be even")
         require(

@@ -30,6 +30,10 @@ class RunDirectory:
         self.manifest = path / "manifest.json"
         self.tensorboard = path / "tensorboard"
 
+    @property
+    def is_finished(self) -> bool:
+        return self.metrics.exists()
+
     def check_free(self) -> None:
         """Refuses a folder that already holds a run."""
         if self.manifest.exists() or self.checkpoints.exists():
@@ -77,10 +81,45 @@ class RunDirectory:
         temporary.replace(latest)
 
 
+def resolve_run(path: Path) -> Path:
+    """The run that `latest` leads to where it is a text file with a name, since links cannot be made everywhere."""
+    is_text = path.name == "latest" and path.is_file()
+    return path.parent / path.read_text(encoding="utf-8").strip() if is_text else path
+
+
+def find_weights(run_dir: Path) -> Path:
+    """The weights of a run: the finished ones or, while it is still being trained, the best so far."""
+    if not run_dir.exists():
+        raise UserError(
+            f"--model {run_dir}: no such directory; give the directory of a training run, such as runs/NAME"
+        )
+    if not run_dir.is_dir() or not (run_dir / "config.yaml").is_file():
+        raise UserError(f"--model {run_dir}: not a training run, which would have a config.yaml inside")
+    run = RunDirectory(run_dir)
+    _check_version(run.manifest)
+    if not (run.tokenizer / "tokenizer.json").is_file():
+        raise UserError(f"--model {run_dir}: the run has no tokenizer; it ended before training began, so train again")
+    if not run.weights.is_file():
+        raise UserError(f"--model {run_dir}: the run has no weights yet; let it train until its first validation")
+    return run.weights
+
+
+def _check_version(manifest: Path) -> None:
+    try:
+        version = read_json(manifest)["format_version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{manifest}: damaged ({error}); copy the run again") from None
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise UserError(
+            f"{manifest}: the run was made by a newer version of translator (format {version}, this one knows "
+            f"{FORMAT_VERSION}); upgrade with `pip install --upgrade translator`"
+        )
+
+
 def newest_run(folder: Path) -> Path:
     """The run that `latest` in the folder leads to."""
     latest = folder / "latest"
-    run = folder / latest.read_text(encoding="utf-8").strip() if latest.is_file() else latest
+    run = resolve_run(latest)
     if not (run / "manifest.json").exists():
         raise UserError(f"resume=true: {latest} leads to no run; give the folder of the run, resume=DIR")
     return run.resolve()

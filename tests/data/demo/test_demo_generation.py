@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from translator.data.demo import LANGUAGES, Example, alignment_tokens, generate, write
+from translator.data.demo import LANGUAGES, Example, generate, write
 from translator.data.demo import generator as generator_module
 from translator.data.demo.combinations import Combination, split_of, split_of_all
+from translator.languages import alignment_tokens
 
 Corpus = dict[str, list[Example]]
 

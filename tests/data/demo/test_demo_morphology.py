@@ -2,7 +2,6 @@
 
 import pytest
 
-from translator.data.demo import alignment_tokens
 from translator.data.demo.alignment import align, to_pharaoh
 from translator.data.demo.english import indefinite_article, ing_form, third_person
 from translator.data.demo.generator import realise
@@ -25,6 +24,7 @@ from translator.data.demo.lexicon_nouns import COMMON_NOUNS, NAMES
 from translator.data.demo.lexicon_verbs import ALL_VERBS, MAY, SHOULD
 from translator.data.demo.numerals import chinese_number, english_number, german_number
 from translator.data.demo.syntax import Action, Clause, DayTime, Named, Person, Statement
+from translator.languages import alignment_tokens
 
 COLUMNS = [(Gender.MASCULINE, False), (Gender.FEMININE, False), (Gender.NEUTER, False), (Gender.NEUTER, True)]
 NOMINATIVE, ACCUSATIVE, DATIVE, GENITIVE = CASES = tuple(Case)

@@ -1,7 +1,6 @@
 """A generated parallel corpus in English, German and Chinese with gold word alignments."""
 
-from translator.data.demo.alignment import alignment_tokens
 from translator.data.demo.combinations import Combination
 from translator.data.demo.generator import LANGUAGES, Example, generate, write
 
-__all__ = ["LANGUAGES", "Combination", "Example", "alignment_tokens", "generate", "write"]
+__all__ = ["LANGUAGES", "Combination", "Example", "generate", "write"]

@@ -1,17 +1,7 @@
 """Tokens that know what they mean, and the word alignments that follow from it."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-
-_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # also with combining accents
-_ALIGNMENT_TOKEN = re.compile(
-    rf"[{_CJK}]"  # a Chinese character (or kana) is a token
-    rf"|\d+(?:[.,:]\d+)+"  # 7:30 and 3.5
-    rf"|{_LETTERS}(?:['’-]{_LETTERS})*"  # words with inner apostrophes and hyphens
-    rf"|\S"  # any other visible character
-)
 
 Labels = tuple[str, ...]
 # Labels repeat in every sentence; keeping each tuple only once saves most of the memory of a corpus.
@@ -23,16 +13,6 @@ class Token(NamedTuple):
 
     text: str
     labels: Labels = ()
-
-
-def alignment_tokens(text: str) -> list[str]:
-    """Split raw text of any language into the units that alignment indices count.
-
-    A run of letters and digits is one token and keeps inner apostrophes and hyphens ("o'clock",
-    "twenty-one"), as do numbers with inner points, commas and colons ("7:30"). Every CJK character
-    is a token of its own, and so is every punctuation mark. White space separates tokens.
-    """
-    return _ALIGNMENT_TOKEN.findall(text)
 
 
 def labels_per_word(tokens: Iterable[Token], *, split_characters: bool) -> tuple[Labels, ...]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from translator.data.demo import chinese, english, german
-from translator.data.demo.alignment import Labels, Token, align, alignment_tokens, labels_per_word, to_pharaoh
+from translator.data.demo.alignment import Labels, Token, align, labels_per_word, to_pharaoh
 from translator.data.demo.combinations import Combination, combinations_of, split_of_all
 from translator.data.demo.lexicon_nouns import NAMES
 from translator.data.demo.sentence_sampler import SentenceSampler
 from translator.data.demo.syntax import Sentence
+from translator.languages import alignment_tokens
 
 LANGUAGES: tuple[str, ...] = ("en", "de", "zh")
 SPLITS: tuple[str, ...] = ("train", "valid", "test")
