@@ -43,6 +43,7 @@ def make_run(folder: Path, model: config.ModelConfig, vocab_size: int = 300) -> 
     tokenizer.save(folder / "tokenizer")
     save_tensors(collect_weights(module), folder / "model.safetensors")
     (folder / "manifest.json").write_text(json.dumps({"format_version": 1}), encoding="utf-8")
+    (folder / "metrics.json").write_text("{}", encoding="utf-8")
     return folder
 
 
@@ -94,7 +95,7 @@ def test_the_command_and_the_python_interface_agree(
 def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(
     transformer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (transformer / "metrics.json").unlink(missing_ok=True)  # which the end of training writes
+    (transformer / "metrics.json").unlink()  # which the end of training writes
     (tmp_path / "latest").write_text("transformer\n", encoding="utf-8")
     (tmp_path / "in.txt").write_text("A dog.\n", encoding="utf-8")
     assert main(["--model", str(tmp_path / "latest"), str(tmp_path / "in.txt"), "--device", "cpu"]) == 0

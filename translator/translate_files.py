@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
     weights = [find_weights(model) for model in models]
     for model in models:
-        if not RunDirectory(model).is_finished:
+        if RunDirectory(model).is_unfinished:
             print(f"Note: {model} has not finished training; these are its best weights so far.", file=sys.stderr)
     translator = Translator.load(models, options.device)
     _apply(options, translator)

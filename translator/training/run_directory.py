@@ -31,8 +31,8 @@ class RunDirectory:
         self.tensorboard = path / "tensorboard"
 
     @property
-    def is_finished(self) -> bool:
-        return self.metrics.exists()
+    def is_unfinished(self) -> bool:
+        return self.manifest.exists() and not self.metrics.exists()
 
     def check_free(self) -> None:
         """Refuses a folder that already holds a run."""
@@ -93,9 +93,9 @@ def find_weights(run_dir: Path) -> Path:
         raise UserError(
             f"--model {run_dir}: no such directory; give the directory of a training run, such as runs/NAME"
         )
-    if not run_dir.is_dir() or not (run_dir / "config.yaml").is_file():
-        raise UserError(f"--model {run_dir}: not a training run, which would have a config.yaml inside")
     run = RunDirectory(run_dir)
+    if not (run.config.is_file() and run.manifest.is_file()):
+        raise UserError(f"--model {run_dir}: not a training run, which would have config.yaml and manifest.json inside")
     _check_version(run.manifest)
     if not (run.tokenizer / "tokenizer.json").is_file():
         raise UserError(f"--model {run_dir}: the run has no tokenizer; it ended before training began, so train again")
