@@ -150,7 +150,7 @@ def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer
     limit = config.data.tokenizer_sample if isinstance(config.data, HubDataConfig) and config.data.streaming else None
     fingerprint = combined_fingerprint("tokenizer", limit, *(corpus.fingerprint for corpus in corpora))
     pairs = islice(chain.from_iterable(corpora), limit)
-    return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(seed=config.seed, **options), pairs)
+    return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
 
 
 def _table(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: int | None = None) -> TokenTable:
