@@ -41,5 +41,9 @@ def _numbers(values: Tensor) -> str:
     return " ".join(f"{value:4d}" for value in values[-MAX_COLUMNS:].tolist())
 
 
+def main() -> None:
+    cli.main(show)
+
+
 if __name__ == "__main__":
-    sys.exit(exit_code("show_batch", lambda: cli.main(show) and None))
+    sys.exit(exit_code("show_batch", main))

@@ -261,7 +261,9 @@ def build_trainer(
     execution: Execution,
     ranks: Ranks,
     run: RunDirectory,
+    work_after_fit: float,
 ) -> Trainer:
+    """`work_after_fit` is the time that the test set takes afterwards, in validations."""
     trainer, optim = config.trainer, config.optim
     return Trainer(
         model=model,
@@ -295,6 +297,7 @@ def build_trainer(
             average=trainer.average,
             clip_norm=optim.clip_norm,
             max_skipped=trainer.max_skipped,
+            work_after_fit=work_after_fit,
         ),
         execution=execution,
         ranks=ranks,

@@ -1,7 +1,6 @@
 """Trains a model: python -m translator.train [model=lstm] [data=text data.train=…] …"""
 
 import logging
-import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from translator import cli
@@ -24,6 +22,7 @@ from translator.training.allocator import keep_memory
 from translator.training.distributed import Ranks, connect, local_rank
 from translator.training.monitor import Monitor, format_seconds, model_summary
 from translator.training.precision import Execution, choose_execution
+from translator.training.random_state import seed_everything
 from translator.training.run_directory import RUNS, RunDirectory, newest_run, versions
 from translator.training.storage import write_json
 from translator.training.trainer import TrainingResult
@@ -54,7 +53,7 @@ def run(config: Config) -> RunOutcome:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
         directory = _choose_directory(config, ranks)
         data = _prepare_in_turn(config, ranks)
-        _seed_everything(config.seed)
+        seed_everything(config.seed)
         model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
         model.to(execution.device)
         _claim(directory, config, data, model, ranks)
@@ -66,6 +65,7 @@ def _train(
 ) -> RunOutcome:
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
     validator = build_validator(config, data, model, execution, ranks)
+    test_validator = build_validator(config, data, model, execution, ranks, split="test")
     assert validator is not None
     _probe(model, validator)
     if config.trainer.compile:
@@ -83,13 +83,13 @@ def _train(
             execution=execution,
             ranks=ranks,
             run=directory,
+            work_after_fit=len(test_validator.sources) / len(validator.sources) if test_validator else 0.0,
         )
         if config.resume:
             trainer.resume()
         result = trainer.fit()
         test = None
         if not result.signal:
-            test_validator = build_validator(config, data, model, execution, ranks, split="test")
             test = test_validator(model) if test_validator is not None else None
             if ranks.is_main:
                 _report(config, directory, data, model, result, test, monitor)
@@ -127,12 +127,6 @@ def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
     data = prepare_data(config) if ranks.is_main else None
     ranks.gather(None)
     return data or prepare_data(config)
-
-
-def _seed_everything(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - for libraries that use it
-    torch.manual_seed(seed)
 
 
 def _claim(directory: RunDirectory, config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from translator.models.lstm import LstmSeq2Seq
 
 from translator.attention.scores import SCORES
 from translator.attention.softmax import lengths_to_mask
 from translator.models.base import Decoded, Seq2Seq, State
+from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 
 VOCAB = 23

@@ -123,6 +123,18 @@ def test_a_worse_average_is_not_taken(tmp_path: Path) -> None:
     assert same(collect_weights(trainer.model), load_file(tmp_path / "checkpoints/step-00000004/model.safetensors"))
 
 
+def test_a_damaged_best_checkpoint_leaves_the_place_to_the_next(tmp_path: Path) -> None:
+    trainer = with_scores(tmp_path, [10.0, 40.0, 30.0], max_updates=6)
+    trainer.fit()
+    (tmp_path / "checkpoints/step-00000004/model.safetensors").write_bytes(b"nonsense")
+    again = with_scores(tmp_path, [], max_updates=6)
+    again.resume()
+    result = again.fit()
+    assert result.final_weights == "update 6, the best by bleu"
+    assert result.final["bleu"] == 30.0
+    assert same(collect_weights(again.model), load_file(tmp_path / "checkpoints/step-00000006/model.safetensors"))
+
+
 def test_the_moving_average_is_what_is_validated_and_kept(tmp_path: Path) -> None:
     trainer = make_trainer(tmp_path, max_updates=5)
     seen = []

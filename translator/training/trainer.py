@@ -110,9 +110,7 @@ class Trainer:
             self.checkpoints.open()
         self.ranks.broadcast_weights(self.model)
         if self.ema is not None and self.progress.update == 0:
-            self.ema.load(
-                dict(self.model.named_parameters())
-            )  # every rank's average starts from the first rank's weights
+            self.ema.load(dict(self.model.named_parameters()))  # on every rank the first rank's weights
         self.model.train()
         self.monitor.start(self.progress.update)
         self._clock_zero = self.clock() - self.progress.seconds
@@ -186,10 +184,11 @@ class Trainer:
         if progress.num_skipped <= self.settings.max_skipped:
             self.monitor.say(f"{what}: skipped ({progress.num_skipped} of at most {self.settings.max_skipped})")
             return
-        last_good = self.checkpoints.newest(self.monitor.say) if self.ranks.is_main else None
+        newest = self.checkpoints.newest(self.monitor.say) if self.ranks.is_main else None
+        last_good = self.ranks.gather(str(newest.path) if newest else "none yet")[0]
         raise UserError(
             f"{what}: not finite, so the run stops before the weights are touched. Last good checkpoint:"
-            f" {last_good.path if last_good else 'none yet'}. Lower optim.learning_rate, look at the rows named, or"
+            f" {last_good}. Lower optim.learning_rate, look at the rows named, or"
             f" allow a few such updates (trainer.max_skipped={self.settings.max_skipped})"
         )
 
@@ -224,11 +223,14 @@ class Trainer:
         """Gives the model the best checkpoint's weights, or an average where that is wanted and not worse."""
         progress = self.progress
         best = self.checkpoints.best(self.monitor.say) if self.ranks.is_main else []
-        origin = f"update {progress.best_update}, the best by {self.settings.best_metric}"
-        figures = next(f for f in progress.history if f["update"] == progress.best_update)
-        weights = best[0].evaluated_weights() if best else collect_weights(self.model) | self._ema_weights()
-        if self.ranks.is_main and not best:  # the disk was full all the time
-            origin, figures = f"update {progress.update}, the last", progress.history[-1]
+        if best:
+            step, weights = best[0].step, best[0].evaluated_weights()
+            origin = f"update {step}, the best by {self.settings.best_metric}"
+        else:  # not the first rank, or the disk was full all the time
+            step, origin = progress.update, f"update {progress.update}, the last"
+            own = collect_weights(self.model) | self._ema_weights()
+            weights = {name: tensor.clone() for name, tensor in own.items()}
+        figures = next(figures for figures in progress.history if figures["update"] == step)
         self._take_over(weights)
         if self.settings.average != "none":
             chosen = best if self.settings.average == "best" else self.checkpoints.newest_first(self.monitor.say)
