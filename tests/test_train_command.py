@@ -1,0 +1,95 @@
+"""The whole way, from text files to a translated file, in a few seconds for each model."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from translator.data.demo import generate
+from translator.train import RunOutcome, sweep_table
+
+SMALL = {
+    "transformer": [
+        "model=transformer_tiny",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "model.model_size=32",
+    ],
+    "lstm": ["model=lstm_small", "model.embedding_size=32", "model.hidden_size=32", "model.attention_size=32"],
+}
+QUICK = ["trainer=smoke", "trainer.max_updates=6", "trainer.validate_every=3", "tokenizer.vocab_size=400"]
+
+
+def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpora")
+    for split, examples in generate(num_train=200, num_valid=12, num_test=8).items():
+        for language in ("en", "zh"):
+            lines = "".join(f"{example.text[language]}\n" for example in examples)
+            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: Path) -> None:
+    prefixes = [f"data.{split}={corpora / split}" for split in ("train", "valid", "test")]
+    options = ["data=text", "data.target=zh", *prefixes, *SMALL[model], *QUICK]
+    trained = command(tmp_path, "-m", "translator.train", *options)
+    assert trained.returncode == 0, trained.stderr
+    run = (tmp_path / "runs" / "latest").resolve()
+    assert "200 pairs read, 200 kept" in trained.stderr
+    assert f"translate --model runs/{run.name} input.en -o output.zh" in trained.stderr
+
+    metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["num_updates"] == 6
+    assert "tok:zh" in metrics["test"]["signatures"]["bleu"]
+    assert [entry["update"] for entry in metrics["history"]] == [3, 6]
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    assert len(manifest["files"]) == 6
+    assert all(len(file["sha256"]) == 64 for file in manifest["files"])
+    assert list((run / "tensorboard").iterdir())
+
+    (tmp_path / "input.en").write_text("The dog sleeps.\n\nAnna reads a book.\n", encoding="utf-8")
+    translated = command(tmp_path, "-m", "translator.translate", "input.en", "-o", "output.zh")
+    assert translated.returncode == 0, translated.stderr
+    lines = (tmp_path / "output.zh").read_text(encoding="utf-8").split("\n")
+    assert len(lines) == 4
+    assert lines[1] == lines[3] == ""
+
+    again = command(tmp_path, "-m", "translator.train", *options, f"run_dir={run}")
+    assert again.returncode == 2
+    assert "holds another run" in again.stderr
+    assert again.stderr.count("\n") == 1
+
+    longer = command(tmp_path, "-m", "translator.train", "resume=true", "trainer.max_updates=8")
+    assert longer.returncode == 0, longer.stderr
+    assert json.loads((run / "metrics.json").read_text(encoding="utf-8"))["num_updates"] == 8
+
+
+def test_bad_corpora_end_with_one_line(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "short.en").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "short.zh").write_text("一\n", encoding="utf-8")
+    for train, fact in (("nowhere", "nowhere"), ("short", "2 lines")):
+        options = ["data=text", "data.target=zh", f"data.train={train}", f"data.valid={corpora / 'valid'}"]
+        result = command(tmp_path, "-m", "translator.train", *options)
+        assert result.returncode == 2
+        assert fact in result.stderr
+        assert "Traceback" not in result.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_sweep_ends_with_a_table() -> None:
+    outcomes = [
+        RunOutcome(Path("runs/a"), "lstm", 1, 1200, 75.0, 61.234, 60.0, 0),
+        RunOutcome(Path("runs/b"), "transformer", 2, 900, 80.0, 70.5, None, 0),
+    ]
+    heading, first, second = sweep_table(outcomes).split("\n")
+    assert heading.split() == ["run", "model", "seed", "updates", "time", "valid", "BLEU", "test", "BLEU"]
+    assert first.split() == ["runs/a", "lstm", "1", "1,200", "1m15s", "61.23", "60.00"]
+    assert second.split()[-2:] == ["70.50", "-"]
