@@ -76,6 +76,17 @@ def test_multirun_runs_every_combination() -> None:
     ]
 
 
+def test_values_may_refer_to_each_other() -> None:
+    config = composed("run_dir=runs/${model.kind}-${seed}", "seed=4", "data.seed=${seed}")
+    assert config.run_dir == "runs/transformer-4"
+    assert config.data == composed("data.seed=4").data
+
+
+def test_multirun_is_refused_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert "torchrun" in refusal("--multirun", "seed=1,2")
+
+
 def test_multirun_checks_all_jobs_before_the_first() -> None:
     started = []
     with pytest.raises(UserError, match=r"transfomer.*did you mean transformer"):
@@ -113,6 +124,12 @@ def test_multirun_checks_all_jobs_before_the_first() -> None:
         (["data.target=fr"], ["data.target=fr", "en, de and zh"]),
         (["model=lstm", "model.attend=parallel", "model.teacher_forcing.ratio=0.5"], ["model.attend=parallel"]),
         (["model=null"], ["model"]),
+        (["model=lstm,transformer"], ["model=lstm,transformer", "--multirun"]),
+        (["seed=1,2"], ["seed=1,2", "--multirun"]),
+        (["--multirun", "seed=interval(1,2)"], ["seed=interval(1,2)", "one by one"]),
+        (["run_dir=${nothing}"], ["nothing"]),
+        (["--config-name", "other"], ["--config-name"]),
+        (["resume=runs/a", "run_dir=runs/b"], ["run_dir=runs/b", "resume=runs/a"]),
         (["nonsense"], ["nonsense", "NAME=VALUE"]),
     ],
 )
@@ -159,8 +176,11 @@ def test_a_resumed_run_keeps_its_configuration_but_for_what_is_said_now(tmp_path
     save_file(config, tmp_path / "config.yaml")
     resumed = composed(f"resume={tmp_path}", "trainer.max_updates=99")
     assert resumed.model == config.model
-    assert (resumed.seed, resumed.trainer.max_updates, resumed.run_dir) == (5, 99, str(tmp_path))
+    assert (resumed.seed, resumed.trainer.max_updates) == (5, 99)
+    assert resumed.run_dir is not None
+    assert Path(resumed.run_dir).resolve() == tmp_path.resolve()
     assert "did you mean model.hidden_size?" in refusal(f"resume={tmp_path}", "model.hiden_size=3")
+    assert "one value at a time" in refusal(f"resume={tmp_path}", "seed=1,2")
     assert "keeps its groups" in refusal(f"resume={tmp_path}", "model=transformer")
     assert "no run is there" in refusal(f"resume={tmp_path / 'nowhere'}")
 

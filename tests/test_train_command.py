@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from translator import train
+from translator.config import Config
 from translator.data.demo import generate
+from translator.errors import UserError
 from translator.train import RunOutcome, sweep_table
 
 SMALL = {
@@ -67,21 +70,49 @@ def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: P
     assert "holds another run" in again.stderr
     assert again.stderr.count("\n") == 1
 
-    longer = command(tmp_path, "-m", "translator.train", "resume=true", "trainer.max_updates=8")
+    saved = (run / "config.yaml").read_text(encoding="utf-8")
+    refused = command(tmp_path, "-m", "translator.train", "resume=true", "trainer.batch_tokens=333")
+    assert refused.returncode == 2
+    assert "batch_tokens" in refused.stderr
+    assert (run / "config.yaml").read_text(encoding="utf-8") == saved
+
+    longer = command(tmp_path, "-m", "translator.train", "resume=runs/latest", "trainer.max_updates=8")
     assert longer.returncode == 0, longer.stderr
     assert json.loads((run / "metrics.json").read_text(encoding="utf-8"))["num_updates"] == 8
+    assert (tmp_path / "runs" / "latest").resolve() == run
 
 
 def test_bad_corpora_end_with_one_line(corpora: Path, tmp_path: Path) -> None:
     (tmp_path / "short.en").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "short.zh").write_text("一\n", encoding="utf-8")
-    for train, fact in (("nowhere", "nowhere"), ("short", "2 lines")):
-        options = ["data=text", "data.target=zh", f"data.train={train}", f"data.valid={corpora / 'valid'}"]
+    for prefix, fact in (("nowhere", "nowhere"), ("short", "2 lines")):
+        options = ["data=text", "data.target=zh", f"data.train={prefix}", f"data.valid={corpora / 'valid'}"]
         result = command(tmp_path, "-m", "translator.train", *options)
         assert result.returncode == 2
         assert fact in result.stderr
         assert "Traceback" not in result.stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_sweep_goes_on_after_a_refusal_and_stops_at_a_signal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    started: list[int] = []
+
+    def fake_run(config: Config) -> RunOutcome:
+        started.append(config.seed)
+        if config.seed == 1:
+            raise UserError("data.train=nowhere: no such file")
+        code = 130 if config.seed == 3 else 0
+        return RunOutcome(Path(f"runs/{config.seed}"), "lstm", config.seed, 1, 1.0, 1.0, 1.0, code)
+
+    monkeypatch.setattr(train, "run", fake_run)
+    monkeypatch.setattr(sys, "argv", ["train", "--multirun", "seed=1,2,3,4", f"hydra.sweep.dir={tmp_path}"])
+    assert train.main() == 130
+    assert started == [1, 2, 3]
+    captured = capsys.readouterr()
+    assert "train: data.train=nowhere" in captured.err
+    assert "runs/2" in captured.out
 
 
 def test_a_sweep_ends_with_a_table() -> None:

@@ -85,6 +85,8 @@ def test_files_become_one_file_or_files_in_a_folder(translate: Command, tmp_path
     assert translate("a.txt", "b.txt", "-o", "folder")[0] == 0
     assert (tmp_path / "folder/a.txt").read_bytes() == b"ONE\nTWO\n"
     assert (tmp_path / "folder/b.txt").read_bytes() == b"THREE\n"
+    assert translate("a.txt", "b.txt", "-o", "new/folder/")[0] == 0  # the stroke says that it is one
+    assert (tmp_path / "new/folder/b.txt").read_bytes() == b"THREE\n"
     assert translate("a.txt", "b.txt")[1] == b"ONE\nTWO\nTHREE\n"
 
 

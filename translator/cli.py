@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from translator.config import SCHEMAS, Config, load, option_names
 from translator.errors import UserError
 from translator.schema.checks import did_you_mean
-from translator.training.run_directory import RUNS, newest_run
+from translator.training.run_directory import RUNS, newest_run, resolve_run
 
 GROUPS = (*SCHEMAS, "experiment")
 _ABSENT = object()
@@ -43,7 +43,8 @@ def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> lis
     arguments = [_without_plus(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     options = get_args_parser().parse_args(arguments)
     results: list[Any] = []
-    if not options.cfg and (resumed := _resumed(options.overrides, options.multirun)):
+    is_question = options.help or options.hydra_help or options.shell_completion or options.info or options.cfg
+    if not is_question and (resumed := _resumed(options.overrides, options.multirun)):
         return [job(resumed)]
 
     def run_job(composed: DictConfig) -> None:
@@ -73,14 +74,19 @@ def _resumed(overrides: list[str], multirun: bool) -> Config | None:
     run_dir = parsed.pop("run_dir").value() if "run_dir" in parsed else None
     where = Path(str(run_dir)) if run_dir else None
     if resume.value() is not True:
+        if where is not None:
+            raise UserError(f"run_dir={where}: resume={resume.value()} names the run already; leave one of them out")
         where = Path(str(resume.value()))
-    where = where or newest_run(RUNS)
+    where = newest_run(RUNS) if where is None else resolve_run(where).resolve()
+    where = Path(os.path.relpath(where))
     saved = where / "config.yaml"
     if not saved.is_file():
         raise UserError(f"resume={where}: no run is there (config.yaml is missing); give the folder of a run")
     composed = OmegaConf.load(saved)
     assert isinstance(composed, DictConfig)
     for key, override in parsed.items():
+        if override.is_sweep_override():
+            raise UserError(f"{override.input_line}: one value at a time; write a list as [a,b]")
         if key in GROUPS:
             raise UserError(f"{key}={override.value()}: a resumed run keeps its groups; override single options of it")
         if OmegaConf.select(composed, key, default=_ABSENT) is _ABSENT:
@@ -102,6 +108,11 @@ def _check(options: Namespace) -> None:
     """Composes and validates every job that the arguments describe."""
     if options.help or options.hydra_help or options.shell_completion or options.info:
         return
+    for flag in ("config_dir", "config_path", "config_name"):
+        if getattr(options, flag):
+            raise UserError(f"--{flag.replace('_', '-')}: not supported; give options as NAME=VALUE")
+    if options.multirun and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError("--multirun: not together with torchrun; start the runs one after the other")
     with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
         for overrides in _jobs(options.overrides, options.multirun):
             composed = _compose(overrides)
@@ -114,10 +125,15 @@ def _jobs(overrides: list[str], multirun: bool) -> list[list[str]]:
     choices: list[list[str]] = []
     for override in _parse(overrides):
         line = override.input_line or ""
-        if multirun and override.is_sweep_override():
-            choices.append([f"{line.split('=', 1)[0]}={value}" for value in override.sweep_string_iterator()])
-        else:
+        if not override.is_sweep_override():
             choices.append([line])
+            continue
+        if not multirun:
+            raise UserError(f"{line}: several values need --multirun; a list is written [a,b]")
+        try:
+            choices.append([f"{line.split('=', 1)[0]}={value}" for value in override.sweep_string_iterator()])
+        except HydraException as error:
+            raise UserError(f"{line}: give the values one by one, separated by commas ({error})") from error
     return [list(job) for job in product(*choices)]
 
 

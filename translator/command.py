@@ -1,5 +1,6 @@
 """What all commands do alike when something ends them early."""
 
+import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -26,3 +27,10 @@ def exit_code(name: str, run: Callable[[], int | None]) -> int:
         # Python flushes stdout at the end once more; that must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be at least 1")
+    return number

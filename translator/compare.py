@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from translator.command import exit_code
+from translator.command import exit_code, positive
 
 if TYPE_CHECKING:
     from translator.evaluation.significance import Comparison, Difference
@@ -40,9 +40,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--ter", action="store_true", help="compare TER too, which takes much longer")
     result.add_argument("--examples", type=int, default=5, metavar="N", help="sentences that differ most; default: 5")
     result.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - is the standard output")
-    result.add_argument("--beam", type=int, metavar="K", help="beam size; default: as the run says")
+    result.add_argument("--beam", type=positive, metavar="K", help="beam size; default: as the run says")
     result.add_argument("--device", default="auto", help="default: auto")
-    result.add_argument("--threads", type=int, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
     return result
 
 

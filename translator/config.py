@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigKeyError, ValidationError
+from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
 
 from translator.errors import UserError
 from translator.schema.checks import did_you_mean, require
@@ -71,6 +71,10 @@ def option_names(schema: type) -> list[str]:
 
 def load(composed: DictConfig) -> Config:
     """Checks a composed configuration against the schema and turns it into dataclasses."""
+    try:
+        composed = OmegaConf.create(OmegaConf.to_container(composed, resolve=True))
+    except OmegaConfBaseException as error:
+        raise UserError(str(error).splitlines()[0]) from error
     known = [*SCHEMAS, *option_names(RunOptions)]
     for key in map(str, composed):
         if key not in known:
@@ -90,8 +94,10 @@ def load_file(path: Path) -> Config:
 
 
 def save_file(config: Config, path: Path) -> None:
-    """Writes the whole configuration as YAML."""
-    path.write_text(to_yaml(config), encoding="utf-8")
+    """Writes the whole configuration as YAML, at once or not at all."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(to_yaml(config), encoding="utf-8")
+    temporary.replace(path)
 
 
 def to_yaml(config: Config) -> str:
@@ -120,6 +126,8 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
         names = [f"{group}.{name}" if group else name for name in option_names(schema)]
         raise UserError(f"{key}: unknown option; {did_you_mean(key, names)}") from error
     except ValidationError as error:
+        if not error.full_key:
+            raise UserError(f"{group}: {str(error).splitlines()[0]}") from error
         key = ".".join(part for part in (group, str(error.full_key)) if part)
         value = OmegaConf.select(node, str(error.full_key), throw_on_missing=False)
         raise UserError(f"{key}={value}: {_expected_type(schema, str(error.full_key), value, error)}") from error

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from translator.command import exit_code
+from translator.command import exit_code, positive
 
 if TYPE_CHECKING:
     from translator.evaluation.alignment import AlignmentScores
@@ -48,9 +48,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="score the run's attention against it")
     result.add_argument("--output", type=Path, metavar="FILE", help="keep the run's translation")
     result.add_argument("--json", type=Path, metavar="FILE", help="write all figures; - is the standard output")
-    result.add_argument("--beam", type=int, metavar="K", help="beam size; default: as the run says")
+    result.add_argument("--beam", type=positive, metavar="K", help="beam size; default: as the run says")
     result.add_argument("--device", default="auto", help="default: auto")
-    result.add_argument("--threads", type=int, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
     return result
 
 
@@ -86,6 +86,8 @@ def run(options: argparse.Namespace) -> None:
         if options.gold_alignment:
             alignment = system.score_alignment(sources, references[0], options.gold_alignment)
     else:
+        if options.output:
+            raise UserError("--output: keeps the translation of --model; with --hypothesis there is none")
         hypotheses = read_text(options.hypothesis)
         require_equal_lengths({**texts, str(options.hypothesis): hypotheses})
         language = options.target_language or guess_language(options.reference)

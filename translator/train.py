@@ -3,9 +3,10 @@
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ import torch
 
 from translator import cli
 from translator.build import PreparedData, build_loader, build_model, build_trainer, build_validator, prepare_data
-from translator.command import exit_code
+from translator.command import EXIT_USER_ERROR, exit_code
 from translator.config import Config, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
+from translator.errors import UserError
 from translator.models.base import Seq2Seq
 from translator.models.probe import probe
 from translator.training.allocator import keep_memory
@@ -23,7 +25,7 @@ from translator.training.distributed import Ranks, connect, local_rank
 from translator.training.monitor import Monitor, format_seconds, model_summary
 from translator.training.precision import Execution, choose_execution
 from translator.training.random_state import seed_everything
-from translator.training.run_directory import RUNS, RunDirectory, newest_run, versions
+from translator.training.run_directory import RUNS, RunDirectory, versions
 from translator.training.storage import write_json
 from translator.training.trainer import TrainingResult
 from translator.training.validation import ValidationResult, Validator
@@ -51,18 +53,15 @@ def run(config: Config) -> RunOutcome:
     execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
-        directory = _choose_directory(config, ranks)
+        if config.run_dir and not config.resume:
+            RunDirectory(Path(config.run_dir)).check_free()
         data = _prepare_in_turn(config, ranks)
         seed_everything(config.seed)
         model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
-        model.to(execution.device)
-        _claim(directory, config, data, model, ranks)
-        return _train(config, directory, data, model, execution, ranks)
+        return _train(config, data, model.to(execution.device), execution, ranks)
 
 
-def _train(
-    config: Config, directory: RunDirectory, data: PreparedData, model: Seq2Seq, execution: Execution, ranks: Ranks
-) -> RunOutcome:
+def _train(config: Config, data: PreparedData, model: Seq2Seq, execution: Execution, ranks: Ranks) -> RunOutcome:
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
     validator = build_validator(config, data, model, execution, ranks)
     test_validator = build_validator(config, data, model, execution, ranks, split="test")
@@ -71,6 +70,7 @@ def _train(
     if config.trainer.compile:
         model.compile()
     torch.manual_seed(config.seed + ranks.rank)  # each rank drops out other units
+    directory = _claim(config, data, model, ranks)  # nothing is written before everything else was found right
     texts = {"model": model_summary(model), "configuration": to_yaml(config)}
     monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
     with loader, _closing(monitor):
@@ -87,39 +87,19 @@ def _train(
         )
         if config.resume:
             trainer.resume()
+            if ranks.is_main:  # only now is it certain that the run goes on with these options
+                save_file(config, directory.config)
+                directory.begin_again()
         result = trainer.fit()
         test = None
         if not result.signal:
             test = test_validator(model) if test_validator is not None else None
             if ranks.is_main:
-                _report(config, directory, data, model, result, test, monitor)
+                _report(config, directory, model, result, test, monitor)
     return _outcome(config, directory, result, test)
 
 
 # ---- before training ----
-
-
-def _choose_directory(config: Config, ranks: Ranks) -> RunDirectory:
-    """The folder of the run, the same on all ranks."""
-    if config.resume:
-        path = Path(config.run_dir) if config.run_dir else newest_run(RUNS)
-    elif config.run_dir:
-        path = Path(config.run_dir)
-    else:
-        name = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config.model.kind}_{config.data.source}-{config.data.target}"
-        path = next(p for p in _numbered(RUNS / name) if not p.exists())
-    directory = RunDirectory(Path(ranks.gather(str(path))[0]))
-    if not config.resume:
-        directory.check_free()
-    return directory
-
-
-def _numbered(path: Path) -> Iterator[Path]:
-    yield path
-    number = 2
-    while True:
-        yield path.with_name(f"{path.name}_{number}")
-        number += 1
 
 
 def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
@@ -129,24 +109,46 @@ def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
     return data or prepare_data(config)
 
 
-def _claim(directory: RunDirectory, config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> None:
+def _claim(config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> RunDirectory:
     """Makes the folder of a new run, or checks that the one to be resumed is the same run still."""
-    if not ranks.is_main:
-        return
-    identity = {"data": data.fingerprints(), "model": {k: str(v) for k, v in asdict(config.model).items()}}
+    path = _claim_on_first_rank(config, data, model) if ranks.is_main else None
+    return RunDirectory(Path(ranks.gather(str(path))[0]))
+
+
+def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> Path:
+    identity = {
+        "data": data.fingerprints(),
+        "model": {name: str(value) for name, value in asdict(config.model).items()},
+        "best_metric": str(config.trainer.best_metric),
+    }
+    path = Path(config.run_dir) if config.run_dir else _new_folder(config)
+    directory = RunDirectory(path)
     if config.resume:
         directory.check_resumable(identity)
     else:
         reports = data.reports()
         for report in reports:
             print(CleaningReport.from_dict(report), file=sys.stderr)
-        details = {"seed": config.seed, "files": data.files(), "cleaning": reports}
-        directory.create(identity=identity, details=details)
+        path.mkdir(parents=True, exist_ok=True)
         data.tokenizer.save(directory.tokenizer)
-    save_file(config, directory.config)
+        save_file(config, directory.config)
+        directory.create(identity=identity, details={"seed": config.seed, "files": data.files(), "cleaning": reports})
     directory.point_latest()
     count = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{directory.path}: {config.model.kind} with {count:,} parameters", file=sys.stderr)
+    print(f"{path}: {config.model.kind} with {count:,} parameters", file=sys.stderr)
+    return path
+
+
+def _new_folder(config: Config) -> Path:
+    """A folder under runs/ that nobody else has, named by time, model and languages."""
+    name = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config.model.kind}_{config.data.source}-{config.data.target}"
+    RUNS.mkdir(exist_ok=True)
+    for number in count_from(1):
+        path = RUNS / (name if number == 1 else f"{name}_{number}")
+        with suppress(FileExistsError):
+            path.mkdir()
+            return path
+    raise AssertionError("numbers do not end")
 
 
 def _probe(model: Seq2Seq, validator: Validator) -> None:
@@ -163,7 +165,6 @@ def _probe(model: Seq2Seq, validator: Validator) -> None:
 def _report(
     config: Config,
     directory: RunDirectory,
-    data: PreparedData,
     model: Seq2Seq,
     result: TrainingResult,
     test: ValidationResult | None,
@@ -257,12 +258,31 @@ def main() -> int:
     return exit_code("train", run_all)
 
 
+class _Stopped(BaseException):
+    """A signal has ended a run; Hydra must not start the next one."""
+
+
 def run_all() -> int:
     """Every run that the command line asks for, and a table where they are several."""
-    outcomes = cli.main(run)
+    outcomes: list[RunOutcome] = []
+    codes: list[int] = [0]
+
+    def job(config: Config) -> None:
+        try:
+            outcomes.append(run(config))
+        except UserError as error:  # said at once; the other runs of a sweep go on
+            print(f"train: {error}", file=sys.stderr)
+            codes.append(EXIT_USER_ERROR)
+            return
+        codes.append(outcomes[-1].exit_code)
+        if codes[-1]:
+            raise _Stopped
+
+    with suppress(_Stopped):
+        cli.main(job)
     if len(outcomes) > 1:
         print(sweep_table(outcomes))
-    return max((outcome.exit_code for outcome in outcomes), default=0)
+    return max(codes)
 
 
 if __name__ == "__main__":

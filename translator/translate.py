@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import exit_code
+from translator.command import exit_code, positive
 
 EPILOG = """
 examples:
@@ -29,9 +29,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("files", nargs="*", type=Path, metavar="FILE", help="text files (also .gz); default: stdin")
-    result.add_argument(
-        "-o", "--output", type=Path, help="the file to write, or a folder/ for several; default: stdout"
-    )
+    result.add_argument("-o", "--output", help="the file to write, or a folder/ for several; default: stdout")
     result.add_argument(
         "--model",
         type=Path,
@@ -47,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_output_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--format", choices=["text", "tsv", "jsonl"], default="text", help="default: text")
-    group.add_argument("--nbest", type=_positive, default=1, metavar="N", help="so many translations of each line")
+    group.add_argument("--nbest", type=positive, default=1, metavar="N", help="so many translations of each line")
     group.add_argument("--scores", action="store_true", help="write the log-probability of each translation")
     group.add_argument(
         "--alignments", action="store_true", help="write word alignments from attention, as source-target pairs from 0"
@@ -61,7 +59,7 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
 
 
 def _add_search_options(group: "argparse._ArgumentGroup") -> None:
-    group.add_argument("--beam", type=_positive, metavar="K", help="beam size; 1 is greedy search")
+    group.add_argument("--beam", type=positive, metavar="K", help="beam size; 1 is greedy search")
     group.add_argument("--length-penalty", choices=["none", "average", "gnmt"], help="how scores are made comparable")
     group.add_argument("--alpha", type=float, help="exponent of the length penalty")
     group.add_argument(
@@ -91,16 +89,9 @@ def _add_machine_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--errors", choices=["strict", "replace"], default="strict", help="what to do with invalid UTF-8"
     )
-    group.add_argument("--batch-tokens", type=_positive, metavar="N", help="source tokens translated together")
+    group.add_argument("--batch-tokens", type=positive, metavar="N", help="source tokens translated together")
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")
-    group.add_argument("--threads", type=_positive, metavar="N", help="processor threads; default: torch's choice")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} must be at least 1")
-    return number
+    group.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import hashlib
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
 def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
     """Which files go into which output."""
     files: list[Path] = options.files or [STDIN]
-    output: Path | None = options.output
+    output = Path(options.output) if options.output else None
     if options.resume and output is None:
         raise UserError("--resume: needs -o FILE, since what went to the standard output cannot be found again")
     if options.resume and options.attention:
@@ -62,6 +63,8 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
     for path in [*files, *([options.prefix] if options.prefix else [])]:
         if path != STDIN:
             open_input(path).close()  # better now than after an hour
+    if output is not None and options.output.endswith(("/", os.sep)):
+        output.mkdir(parents=True, exist_ok=True)
     if output is not None and output.is_dir():
         if STDIN in files:
             raise UserError(f"-o {output}: is a directory; give a file for the translation of the standard input")

@@ -32,7 +32,7 @@ def truncated_probabilities(log_probs: Tensor, sampling: Sampling) -> Tensor:
 
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     """One piece of every row of probabilities (R, V) by inverting the distribution function at `uniform` (R,)."""
-    cumulative = probabilities.double().cumsum(-1)
+    cumulative = probabilities.to(uniform.dtype).cumsum(-1)
     places = torch.searchsorted(cumulative, (uniform * cumulative[:, -1])[:, None], right=True).squeeze(1)
     return places.clamp_max(probabilities.size(1) - 1)
 
@@ -62,17 +62,18 @@ def sample(
     constraints = Constraints(source_mask, options, prefixes)
     sampling, num_sentences, device = options.sampling, source.size(0), source.device
     num_outputs = options.num_hypotheses if sampling else 1
+    exact = torch.float if device.type == "mps" else torch.double  # which Apple's GPUs do not have
     uniform = None
     if sampling is not None:
         seeds = range(num_sentences) if seeds is None else seeds
-        uniform = _uniform(seeds, constraints.max_length.tolist(), num_outputs, sampling).to(device)
+        uniform = _uniform(seeds, constraints.max_length.tolist(), num_outputs, sampling).to(device, exact)
     state = model.start(model.encode(source, source_mask))
     if num_outputs > 1:
         state = state.select(torch.arange(num_sentences, device=device).repeat_interleave(num_outputs))
     sentences = torch.arange(num_sentences, device=device)  # (A,)
     ids = torch.full((num_sentences, num_outputs, constraints.longest + 1), PAD, device=device)
     lengths = torch.zeros(num_sentences, num_outputs, dtype=torch.long, device=device)
-    scores = torch.zeros(num_sentences, num_outputs, dtype=torch.double, device=device)
+    scores = torch.zeros(num_sentences, num_outputs, dtype=exact, device=device)
     running = torch.ones(num_sentences, num_outputs, dtype=torch.bool, device=device)  # (A, N)
     tokens = torch.full((num_sentences * num_outputs,), BOS, device=device)  # (R,)
     for step in range(constraints.longest + 1):

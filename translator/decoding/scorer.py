@@ -41,7 +41,7 @@ def score_targets(
         dtype = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
         log_probs = torch.log_softmax(logits, dim=-1, dtype=dtype)
         columns.append(log_probs.gather(1, target_out[:, position, None]).squeeze(1))
-    scores = torch.stack(columns, 1).double().tolist()  # (B, T)
+    scores = torch.stack(columns, 1).tolist()  # (B, T)
     attention = decoded.attention.mean((1, 2)).float().cpu() if decoded.attention is not None else None  # (B, T, S)
     source_lengths = source_mask.sum(1).tolist()
     results = []

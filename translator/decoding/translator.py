@@ -173,11 +173,13 @@ class Translator:
         texts = [self._normalized(line).strip() for line in lines]
         filled = [index for index, text in enumerate(texts) if text]
         encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
-        forced = self.tokenizer.encode_target(list(prefixes)) if prefixes else [[] for _ in lines]
+        forced = [[] for _ in lines]
+        if prefixes:
+            forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
         parts: list[_Part] = []
         for line in filled:
             pieces = [encoded[line]]
-            if self.split_sentences or 0 < self.max_pieces < len(encoded[line]):
+            if self.split_sentences or 0 < self.max_pieces < _num_pieces(encoded[line]):
                 stretches = split_sentences(texts[line]) if self.split_sentences else [texts[line]]
                 if self.max_pieces > 0:
                     stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
@@ -190,7 +192,7 @@ class Translator:
         return parts
 
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for ids in self.tokenizer.encode_source(list(texts))]
+        return [_num_pieces(ids) for ids in self.tokenizer.encode_source(list(texts))]
 
     def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
         """Indices of sentences of about the same length, the longest first, under the budget of tokens."""
@@ -264,6 +266,11 @@ def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> l
         joined += [(source + source_offset, target + target_offset) for source, target in pairs]
         source_offset, target_offset = source_offset + num_source, target_offset + num_target
     return sorted(joined)
+
+
+def _num_pieces(source_ids: Sequence[int]) -> int:
+    """Without EOS, as the limit on the training text counts them."""
+    return len(source_ids) - 1
 
 
 @contextmanager

@@ -95,7 +95,7 @@ class TextDataConfig(DataConfig):
         require(self.valid is not None, "data.valid", None, "give the prefix of the validation files")
         prefixes = self.train_prefixes
         require(
-            bool(prefixes) and all(isinstance(prefix, str) and prefix for prefix in prefixes),
+            bool(prefixes) and all(prefixes),
             "data.train",
             self.train,
             "give one prefix or a list of them: 'data.train=[corpora/a,corpora/b]'",
@@ -110,7 +110,7 @@ class TextDataConfig(DataConfig):
 
     @property
     def train_prefixes(self) -> list[str]:
-        return [self.train] if isinstance(self.train, str) else list(self.train)
+        return [str(prefix) for prefix in (self.train if isinstance(self.train, list) else [self.train])]
 
 
 @dataclass

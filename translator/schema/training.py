@@ -105,7 +105,7 @@ class TrainerConfig:
         require(self.keep_last >= 2, "trainer.keep_last", self.keep_last, "must be at least 2")
         require_probability("trainer", self, "ema_decay")
         require(
-            bool(re.fullmatch(r"auto|cpu|mps|(cuda|xpu)(:\d+)?", self.device)),
+            bool(re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device)),
             "trainer.device",
             self.device,
             "give auto, cpu, cuda, cuda:N or mps",

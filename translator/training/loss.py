@@ -64,6 +64,8 @@ def smoothed_cross_entropy(
     label_smoothing: float,
 ) -> tuple[Tensor, Tensor]:
     """The smoothed loss and the negative log-likelihood, each summed over the positions."""
+    if not torch.is_grad_enabled():  # an autograd function is not told, and would make gradients that nobody wants
+        weight, bias = weight.detach(), None if bias is None else bias.detach()
     is_mixed = states.dtype != weight.dtype or torch.is_autocast_enabled(states.device.type)
     if states.device.type == "cpu" and not is_mixed and not torch.compiler.is_compiling():
         return _ChunkedCrossEntropy.apply(states, weight, bias, targets, label_smoothing)

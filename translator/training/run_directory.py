@@ -47,6 +47,10 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         self.write_manifest(identity=identity, details=details)
 
+    def begin_again(self) -> None:
+        """A finished run that trains on is not finished any more."""
+        self.metrics.unlink(missing_ok=True)
+
     def write_manifest(self, *, identity: dict[str, Any], details: dict[str, Any]) -> None:
         manifest = {"format_version": FORMAT_VERSION, "identity": identity, **details, "versions": versions()}
         write_json(self.manifest, manifest | {"git_commit": git_commit()})
@@ -69,6 +73,8 @@ class RunDirectory:
     def point_latest(self) -> None:
         """`latest` beside the run leads to it: a symbolic link, or a text file with its name where links fail."""
         latest = self.path.parent / "latest"
+        if self.path.name in ("", latest.name):
+            return  # the working directory itself, or somebody's own run of that name
         if latest.is_dir() and not latest.is_symlink():
             return  # somebody's own run of that name
         temporary = latest.with_name(f".latest-{os.getpid()}")

@@ -151,7 +151,7 @@ class Trainer:
         collected = self.updater.collect(
             batches, self.loader, update_tokens=self.settings.update_tokens, max_epochs=self.settings.max_epochs
         )
-        outcome = self.updater(collected, learning_rate=rate, teacher_forcing=self.teacher_forcing(progress.update + 1))
+        outcome = self.updater(collected, learning_rate=rate, teacher_forcing=self.teacher_forcing(progress.update))
         progress.record_update(len(collected), outcome.num_tokens, self.loader.epoch)
         if not outcome.is_finite:
             self._skip_or_stop(outcome, rate)
@@ -291,7 +291,8 @@ class Trainer:
             has_average = (checkpoint.path / "ema.safetensors").exists()
             self.ema.load(checkpoint.tensors("ema" if has_average else "model"))
         self.progress = Progress(**state["progress"])
-        self.updater.scaler.load_state_dict(state["scaler"])
+        if state["scaler"]:  # empty where the run had none, for example on another device
+            self.updater.scaler.load_state_dict(state["scaler"])
         own = state["ranks"][self.ranks.rank]
         self.updater.memory.limit = own["memory_limit"]
         self.loader.load_state_dict(own["loader"])
@@ -314,6 +315,7 @@ class Trainer:
             "scaler": self.updater.scaler.state_dict(),
             "ranks": self.ranks.gather(own),
         }
+        is_saved = False
         if self.ranks.is_main:
             weights = collect_weights(self.model)
             tensors = {"model": weights, "optimizer": optimizer_tensors(self.optimizer)}
@@ -322,10 +324,11 @@ class Trainer:
             score = progress.last_score if progress.validated_at == progress.update else None
             try:
                 self.checkpoints.save(progress.update, tensors, state, score)
+                is_saved = True
             except OSError as error:
                 self._complain(f"could not write a checkpoint to {self.checkpoints.folder}: {error}", required)
-                return
-        self._saved = (progress.update, progress.validated_at)
+        if any(self.ranks.gather(is_saved)):  # all ranks must agree on what is still to be saved
+            self._saved = (progress.update, progress.validated_at)
 
     def _complain(self, problem: str, required: bool) -> None:
         if required:

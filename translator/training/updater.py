@@ -73,7 +73,7 @@ class Updater:
         self.ranks.sum_tensors([sums])
         self.scaler.unscale_(self.optimizer)  # before clipping, which must see the true length
         norm = self._clip()
-        # The only time an update waits for the device: no weight may see a gradient that is not finite.
+        # Here an update waits for the device: no weight may see a gradient that is not finite.
         loss_sum, nll_sum, gradient_norm = torch.cat([sums, norm[None].to(sums)]).tolist()
         is_finite = self._step_if_finite(loss_sum, gradient_norm, learning_rate)
         self.optimizer.zero_grad(set_to_none=True)
