@@ -47,7 +47,7 @@ def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: P
     assert trained.returncode == 0, trained.stderr
     run = (tmp_path / "runs" / "latest").resolve()
     assert "200 pairs read, 200 kept" in trained.stderr
-    assert f"translate --model runs/{run.name} input.en -o output.zh" in trained.stderr
+    assert f"translate --model runs/{run.name} input.en -o output.zh" in trained.stderr  # by its path, perhaps
 
     metrics = json.loads((run / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["num_updates"] == 6

@@ -1,6 +1,7 @@
 """Trains a model: python -m translator.train [model=lstm] [data=text data.train=…] …"""
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -195,13 +196,20 @@ def _report(
         "test": _scores(test.figures()) if test is not None else "none (data.test is not given)",
         "signature": result.final["signatures"]["bleu"],
         "all figures": str(directory.metrics),
-        "translate": f"translate --model {directory.path} input.{source} -o output.{target}",
-        "look": f"tensorboard --logdir {directory.path.parent}",
+        "translate": f"{_program('translate')} --model {directory.path} input.{source} -o output.{target}",
+        "look": f"{_program('tensorboard')} --logdir {directory.path.parent}",
     }
     metrics = {"final/validation_bleu": result.final["bleu"], "final/validation_loss": result.final["loss"]}
     if test is not None and test.scores is not None:
         metrics["final/test_bleu"] = test.scores.bleu
     monitor.finish(_flat(asdict(config)), metrics, table)
+
+
+def _program(name: str) -> str:
+    """How to call a program of this environment: by name, or by its path where the environment is not activated."""
+    folder = Path(sys.executable).parent
+    is_on_path = str(folder) in os.environ.get("PATH", "").split(os.pathsep)
+    return name if is_on_path or not (folder / name).exists() else os.path.relpath(folder / name)
 
 
 def _scores(figures: dict[str, Any]) -> str:
