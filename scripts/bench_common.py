@@ -22,12 +22,17 @@ from translator.data.cleaning import CleanedCorpus, Cleaning
 from translator.data.corpus import Splits, open_demo, open_text
 from translator.data.tables import build_table
 from translator.data.tokenizer import TokenizerOptions, train_or_load_tokenizer
+from translator.models.base import Seq2Seq
+from translator.training.allocator import keep_memory
+from translator.training.loss import TranslationLoss
 
 # Multi30k where it lies beside the repository; --data names another prefix.
 NEARBY = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k" / "train"
 VOCAB_SIZE = 6_000
 BATCH_TOKENS = 4_096
 NUM_WARM_UP = 3
+Step = Callable[[Batch], None]
+Make = Callable[[str, int], tuple[nn.Module, Step]]  # competitor's name and vocabulary size to model and training step
 
 
 def parse_arguments(description: str | None) -> argparse.Namespace:
@@ -76,7 +81,61 @@ def matrix_peak(num_tries: int = 6, size: int = 2_048) -> float:
     return best
 
 
-def measure(model: nn.Module, step: Callable[[Batch], None], batches: list[Batch]) -> None:
+def plain_step(model: nn.Module) -> Step:
+    """The training step of a model that gives its loss for a batch, as one writes it first."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+    def step(batch: Batch) -> None:
+        optimizer.zero_grad()
+        model(batch).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+def our_step(model: Seq2Seq, label_smoothing: float) -> Step:
+    """The same for one of our models, with what the trainer does on a CPU."""
+    keep_memory()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+    loss = TranslationLoss(label_smoothing)
+
+    def step(batch: Batch) -> None:
+        optimizer.zero_grad()
+        output = loss(model, batch)
+        (output.loss_sum / output.num_tokens).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+def compete(description: str | None, title: str, make: Make, names: list[str], profiled: str) -> None:
+    """Lets the competitors take turns and shows their speed beside that of the first; `make` builds one of them."""
+    options = parse_arguments(description)
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    batches, vocab_size = load_batches(options)  # also so that nobody pays for making the caches
+    if options.profile or options.competitor:
+        model, step = make(options.competitor or profiled, vocab_size)
+        if options.profile:
+            show_profile(step, batches)
+        else:
+            measure(model, step, batches)
+        return
+    print(f"{title}, {options.threads} threads, {len(batches) - NUM_WARM_UP} batches, best of {options.rounds} rounds")
+    results = take_turns(names, options)
+    peak = max(matrix_peak(), *(result["peak"] for result in results.values()))
+    for name, result in results.items():
+        ratio = result["rate"] / results[names[0]]["rate"]
+        share = 6 * result["parameters"] * result["rate"] / peak
+        print(
+            f"  {name:<28} {result['rate']:8,.0f} target tokens/s  ratio {ratio:4.2f}  6·N·tokens {share:5.1%} of peak"
+        )
+    print(f"  peak of matrix products: {peak / 1e9:,.0f} GFLOP/s; share by 6·parameters·tokens")
+
+
+def measure(model: nn.Module, step: Step, batches: list[Batch]) -> None:
     """Times the steps and prints the result for `take_turns`."""
     for batch in batches[:NUM_WARM_UP]:
         step(batch)
@@ -91,7 +150,7 @@ def measure(model: nn.Module, step: Callable[[Batch], None], batches: list[Batch
     print(json.dumps({"rate": statistics.median(rates), "peak": peak, "parameters": num_parameters}))
 
 
-def show_profile(step: Callable[[Batch], None], batches: list[Batch]) -> None:
+def show_profile(step: Step, batches: list[Batch]) -> None:
     """The twenty most expensive operations of the training step."""
     for batch in batches[:NUM_WARM_UP]:
         step(batch)
@@ -114,9 +173,3 @@ def take_turns(competitors: list[str], options: argparse.Namespace) -> dict[str,
             output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
             results[name].append(json.loads(output.splitlines()[-1]))
     return {name: max(rounds, key=lambda result: result["rate"]) for name, rounds in results.items()}
-
-
-def show_rates(results: dict[str, dict[str, float]], baseline: str) -> None:
-    for name, result in results.items():
-        ratio = result["rate"] / results[baseline]["rate"]
-        print(f"  {name:<36} {result['rate']:8,.0f} target tokens/s   {ratio:5.2f} times {baseline}")

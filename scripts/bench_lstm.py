@@ -6,11 +6,8 @@ loop projects keys and vocabulary at every step. Wanted: the classic recurrence 
 torch's packed LSTM is slow on CPUs for reasons that have nothing to do with attention.
 """
 
-import argparse
-from collections.abc import Callable
-
 import torch
-from bench_common import load_batches, measure, parse_arguments, show_profile, show_rates, take_turns
+from bench_common import Step, compete, our_step, plain_step
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -19,8 +16,6 @@ from translator.data.batching import Batch
 from translator.ids import PAD
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.lstm_encoder import BidirectionalEncoder
-from translator.training.allocator import keep_memory
-from translator.training.loss import TranslationLoss
 
 SIZE, DROPOUT, SMOOTHING = 256, 0.2, 0.1
 PLAIN, UNPACKED, CLASSIC, PARALLEL = (
@@ -29,7 +24,6 @@ PLAIN, UNPACKED, CLASSIC, PARALLEL = (
     "translator, classic",
     "translator, parallel",
 )
-Step = Callable[[Batch], None]
 
 
 class PackedEncoder(nn.Module):
@@ -87,33 +81,6 @@ class PlainLoop(nn.Module):
         )
 
 
-def plain_step(model: PlainLoop) -> Step:
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-
-    def step(batch: Batch) -> None:
-        optimizer.zero_grad()
-        model(batch).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return step
-
-
-def our_step(model: LstmSeq2Seq) -> Step:
-    keep_memory()  # as the trainer does
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    loss = TranslationLoss(SMOOTHING)
-
-    def step(batch: Batch) -> None:
-        optimizer.zero_grad()
-        output = loss(model, batch)
-        (output.loss_sum / output.num_tokens).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return step
-
-
 def make(name: str, vocab_size: int) -> tuple[nn.Module, Step]:
     if name in (PLAIN, UNPACKED):
         encoder = PackedEncoder() if name == PLAIN else BidirectionalEncoder(SIZE, SIZE, 1, 0.0, "ordinary")
@@ -121,29 +88,9 @@ def make(name: str, vocab_size: int) -> tuple[nn.Module, Step]:
         return plain, plain_step(plain)
     attend = "classic" if name == CLASSIC else "parallel"
     ours = LstmSeq2Seq(vocab_size, vocab_size, SIZE, SIZE, SIZE, 1, 1, attend=attend, dropout=DROPOUT)
-    return ours, our_step(ours)
-
-
-def run_competitor(options: argparse.Namespace, name: str) -> None:
-    torch.manual_seed(1)
-    batches, vocab_size = load_batches(options)
-    model, step = make(name, vocab_size)
-    if options.profile:
-        show_profile(step, batches)
-    else:
-        measure(model, step, batches)
-
-
-def main() -> None:
-    options = parse_arguments(__doc__)
-    torch.set_num_threads(options.threads)
-    if options.competitor or options.profile:
-        run_competitor(options, options.competitor or CLASSIC)
-        return
-    load_batches(options)  # once, so that nobody pays for making the caches
-    print(f"LSTM with Bahdanau attention, hidden size {SIZE}, {options.threads} threads")
-    show_rates(take_turns([PLAIN, UNPACKED, CLASSIC, PARALLEL], options), PLAIN)
+    return ours, our_step(ours, SMOOTHING)
 
 
 if __name__ == "__main__":
-    main()
+    names = [PLAIN, UNPACKED, CLASSIC, PARALLEL]
+    compete(__doc__, f"LSTM with Bahdanau attention, hidden size {SIZE}", make, names, profiled=CLASSIC)

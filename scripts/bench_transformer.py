@@ -4,20 +4,16 @@ Forward, backward, clipping and Adam's step, in float32, on the same batches. Wa
 model's target tokens a second, and at least 45 % of the machine's matrix-product peak by the 6·N·tokens rule.
 """
 
-import argparse
 import math
-from collections.abc import Callable
 
 import torch
-from bench_common import load_batches, matrix_peak, measure, parse_arguments, show_profile, show_rates, take_turns
+from bench_common import Step, compete, our_step, plain_step
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from translator.data.batching import Batch
 from translator.ids import PAD
 from translator.models.transformer import Transformer
-from translator.training.allocator import keep_memory
-from translator.training.loss import TranslationLoss
 
 SIZE, INNER, HEADS, LAYERS, DROPOUT, SMOOTHING = 128, 256, 4, 4, 0.3, 0.1
 PLAIN, OURS = "torch.nn.Transformer", "translator"
@@ -59,65 +55,15 @@ class PlainTransformer(nn.Module):
         )
 
 
-def plain_step(vocab_size: int) -> tuple[nn.Module, Callable[[Batch], None]]:
-    model = PlainTransformer(vocab_size)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-
-    def step(batch: Batch) -> None:
-        optimizer.zero_grad()
-        model(batch).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return model, step
-
-
-def our_step(vocab_size: int) -> tuple[nn.Module, Callable[[Batch], None]]:
-    keep_memory()  # as the trainer does
+def make(name: str, vocab_size: int) -> tuple[nn.Module, Step]:
+    if name == PLAIN:
+        plain = PlainTransformer(vocab_size)
+        return plain, plain_step(plain)
     # torch's layers drop out attention weights and inner activations too, so ours do the same here.
-    model = Transformer(
-        vocab_size, vocab_size, SIZE, INNER, HEADS, LAYERS, LAYERS,
-        dropout=DROPOUT, attention_dropout=DROPOUT, activation_dropout=DROPOUT,
-    )  # fmt: skip
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
-    loss = TranslationLoss(SMOOTHING)
-
-    def step(batch: Batch) -> None:
-        optimizer.zero_grad()
-        output = loss(model, batch)
-        (output.loss_sum / output.num_tokens).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-
-    return model, step
-
-
-def run_competitor(options: argparse.Namespace, name: str) -> None:
-    torch.manual_seed(1)
-    batches, vocab_size = load_batches(options)
-    model, step = (our_step if name == OURS else plain_step)(vocab_size)
-    if options.profile:
-        show_profile(step, batches)
-    else:
-        measure(model, step, batches)
-
-
-def main() -> None:
-    options = parse_arguments(__doc__)
-    torch.set_num_threads(options.threads)
-    if options.competitor or options.profile:
-        run_competitor(options, options.competitor or OURS)
-        return
-    load_batches(options)  # once, so that nobody pays for making the caches
-    print(f"Transformer, 4 + 4 layers of 128, {options.threads} threads")
-    results = take_turns([PLAIN, OURS], options)
-    show_rates(results, PLAIN)
-    peak = max(matrix_peak(), *(result["peak"] for result in results.values()))
-    print(f"  share of the peak of {peak / 1e9:,.0f} GFLOP/s, by 6·N·tokens:")
-    for name, result in results.items():
-        share = 6 * result["parameters"] * result["rate"] / peak
-        print(f"  {name:<36} {share:8.1%}   N = {result['parameters']:,.0f}")
+    rates = {"dropout": DROPOUT, "attention_dropout": DROPOUT, "activation_dropout": DROPOUT}
+    ours = Transformer(vocab_size, vocab_size, SIZE, INNER, HEADS, LAYERS, LAYERS, **rates)
+    return ours, our_step(ours, SMOOTHING)
 
 
 if __name__ == "__main__":
-    main()
+    compete(__doc__, "Transformer, 4 + 4 layers of 128", make, [PLAIN, OURS], profiled=OURS)
