@@ -22,7 +22,7 @@ SMALL = {
     ],
     "lstm": ["model=lstm_small", "model.embedding_size=32", "model.hidden_size=32", "model.attention_size=32"],
 }
-QUICK = ["trainer=smoke", "trainer.max_updates=6", "trainer.validate_every=3", "tokenizer.vocab_size=400"]
+QUICK = ["trainer=smoke", "trainer.max_updates=6", "trainer.validate_every=3", "tokenizer.vocab_size=900"]
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -337,6 +337,6 @@ def test_teacher_forcing_follows_its_schedule(tmp_path: Path) -> None:
         return loss(model, batch)
 
     make_trainer(
-        tmp_path, max_updates=3, update_tokens=0, loss=watching, teacher_forcing=lambda update: 1 / update
+        tmp_path, max_updates=3, update_tokens=0, loss=watching, teacher_forcing=lambda update: 1 / (1 + update)
     ).fit()
     assert [ratio for training, ratio in seen if training] == [1.0, 0.5, 1 / 3]
