@@ -5,6 +5,7 @@ model's target tokens a second, and at least 45 % of the machine's matrix-produc
 """
 
 import math
+from typing import Any
 
 import torch
 from bench_common import Step, compete, our_step, plain_step
@@ -60,7 +61,7 @@ def make(name: str, vocab_size: int) -> tuple[nn.Module, Step]:
         plain = PlainTransformer(vocab_size)
         return plain, plain_step(plain)
     # torch's layers drop out attention weights and inner activations too, so ours do the same here.
-    rates = {"dropout": DROPOUT, "attention_dropout": DROPOUT, "activation_dropout": DROPOUT}
+    rates: dict[str, Any] = {"dropout": DROPOUT, "attention_dropout": DROPOUT, "activation_dropout": DROPOUT}
     ours = Transformer(vocab_size, vocab_size, SIZE, INNER, HEADS, LAYERS, LAYERS, **rates)
     return ours, our_step(ours, SMOOTHING)
 

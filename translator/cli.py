@@ -47,13 +47,20 @@ def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> lis
     if not is_question and (resumed := _resumed(options.overrides, options.multirun)):
         return [job(resumed)]
 
+    refusals: list[UserError] = []
+
     def run_job(composed: DictConfig) -> None:
-        results.append(job(load(_in_sweep_folder(composed))))
+        try:
+            results.append(job(load(_in_sweep_folder(composed))))
+        except UserError as error:  # Hydra would add lines of its own
+            refusals.append(error)
 
     _check(options)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job come to us as they are
     sys.argv = [sys.argv[0], *arguments]
     hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="config")(run_job)()
+    if refusals:
+        raise refusals[0]
     return results
 
 

@@ -72,7 +72,7 @@ def option_names(schema: type) -> list[str]:
 def load(composed: DictConfig) -> Config:
     """Checks a composed configuration against the schema and turns it into dataclasses."""
     try:
-        composed = OmegaConf.create(OmegaConf.to_container(composed, resolve=True))
+        composed = DictConfig(OmegaConf.to_container(composed, resolve=True))
     except OmegaConfBaseException as error:
         raise UserError(str(error).splitlines()[0]) from error
     known = [*SCHEMAS, *option_names(RunOptions)]

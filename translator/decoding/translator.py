@@ -173,7 +173,7 @@ class Translator:
         texts = [self._normalized(line).strip() for line in lines]
         filled = [index for index, text in enumerate(texts) if text]
         encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
-        forced = [[] for _ in lines]
+        forced: list[list[int]] = [[] for _ in lines]
         if prefixes:
             forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
         parts: list[_Part] = []
