@@ -41,15 +41,17 @@ def test_every_group_has_choices() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_yaml_composes_and_is_valid(name: str) -> None:
     needed = {"data=text": TEXT[1:], "data=hf": HUB[1:]}.get(name, [])
-    composed(name, *needed)
+    assert isinstance(composed(name, *needed), Config)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("model=")])
 def test_every_model_preset_can_be_built(name: str) -> None:
     import torch
 
+    config = composed(name)
     with torch.device("meta"):
-        build_model(composed(name).model, 1000, 1000)
+        model = build_model(config.model, 1000, 1000)
+    assert sum(parameter.numel() for parameter in model.parameters()) > 100_000
 
 
 @pytest.mark.parametrize("group", [group for group in cli.GROUPS if group != "experiment"])

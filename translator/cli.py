@@ -85,7 +85,7 @@ def _resumed(overrides: list[str], multirun: bool) -> Config | None:
             raise UserError(f"run_dir={where}: resume={resume.value()} names the run already; leave one of them out")
         where = Path(str(resume.value()))
     where = newest_run(RUNS) if where is None else resolve_run(where).resolve()
-    where = Path(os.path.relpath(where))
+    where = where.relative_to(Path.cwd()) if where.is_relative_to(Path.cwd()) else where
     saved = where / "config.yaml"
     if not saved.is_file():
         raise UserError(f"resume={where}: no run is there (config.yaml is missing); give the folder of a run")

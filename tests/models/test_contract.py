@@ -162,4 +162,4 @@ def test_project_is_the_output_matrix(model: Seq2Seq) -> None:
 def test_the_probe_accepts_the_model(model: Seq2Seq) -> None:
     batch = make_batch((5, 9, 1, 4, 4, 7))
     target_mask = lengths_to_mask(torch.tensor([7, 3, 1, 5, 2, 6]))
-    probe(model, *batch, target_mask, tolerance=1e-9).refuse()
+    assert probe(model, *batch, target_mask, tolerance=1e-9).broken == ()

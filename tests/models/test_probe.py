@@ -346,7 +346,7 @@ def test_small_batches_and_batches_without_padding(lengths: tuple[int, ...]) -> 
 
 def test_a_first_token_alone_can_be_probed() -> None:
     source, source_mask, target_in, target_mask = data()
-    probe(make(Toy), source, source_mask, target_in[:, :1], target_mask[:, :1]).refuse()
+    assert probe(make(Toy), source, source_mask, target_in[:, :1], target_mask[:, :1]).broken == ()
 
 
 def test_only_a_few_short_sentences_are_looked_at() -> None:
