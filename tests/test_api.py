@@ -1,6 +1,9 @@
 """`Translator.load` and the `translate` command on runs with real models."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,3 +126,15 @@ def test_importing_the_package_does_not_load_torch() -> None:
     code = "import sys, translator; assert 'torch' not in sys.modules; translator.nothing"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
     assert "has no attribute 'nothing'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+    ids=["neither", "count", "policy"],
+)
+def test_threads_spin_briefly_unless_told_otherwise(given: dict[str, str], expected: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_"))}
+    command = [sys.executable, "-c", "import os, translator; print(os.environ.get('GOMP_SPINCOUNT'))"]
+    output = subprocess.run(command, env={**environment, **given}, check=True, capture_output=True, text=True).stdout
+    assert output.strip() == expected
