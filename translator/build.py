@@ -30,6 +30,7 @@ from translator.models.base import Seq2Seq
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 from translator.plots.attention import attention_figure, figure_pixels
+from translator.plots.fonts import warn_of_missing
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
 from translator.schema.model import LstmConfig, TransformerConfig
 from translator.training.checkpoint import CheckpointStore
@@ -239,6 +240,7 @@ def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]],
 def _attention_images(translator: Translator, lines: list[str]) -> Iterator[np.ndarray]:
     for translation in translator.translate_fully(lines, need_attention=True):
         for part in (translation.outputs[0].attention or [])[:1]:
+            warn_of_missing("".join([*part.source_pieces, *part.target_pieces]))
             yield figure_pixels(attention_figure(part.source_pieces, part.target_pieces, part.weights.numpy()))
 
 

@@ -3,10 +3,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import font_manager
 
 from translator.errors import UserError
-from translator.plots import attention
-from translator.plots.attention import AttentionPages, attention_figure, figure_pixels, fonts_for, html_map
+from translator.plots import fonts
+from translator.plots.attention import AttentionPages, attention_figure, figure_pixels, html_map
+from translator.plots.fonts import fonts_for, warn_of_missing
 
 SOURCE, TARGET = ["▁Two", "▁dogs", "</s>"], ["两", "$x$", "\x01", "</s>"]
 WEIGHTS = np.array([[0.9, 0.1, 0.0], [0.0, 1.0, 0.0], [0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
@@ -29,8 +31,33 @@ def test_darker_means_more_attention() -> None:
 def test_fonts_are_chosen_by_the_characters_they_have(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fonts_for("Grüße ▁") == (["DejaVu Sans"], set())
     has = {"DejaVuSans.ttf": "abc", "DejaVuSerif.ttf": "狗猫", "cmr10.ttf": "狗", "LastResortHE-Regular.ttf": "狗猫鸟"}
-    monkeypatch.setattr(attention, "_characters_of", lambda path: frozenset(map(ord, has.get(Path(path).name, ""))))
+    monkeypatch.setattr(fonts, "_characters_of", lambda path: frozenset(map(ord, has.get(Path(path).name, ""))))
     assert fonts_for("a狗猫鸟b") == (["DejaVu Sans", "DejaVu Serif"], {"鸟"})
+
+
+def test_a_font_installed_after_matplotlib_made_its_list_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    new = font_manager.findfont("DejaVu Serif")
+    known = [entry for entry in font_manager.fontManager.ttflist if entry.name == "DejaVu Sans"]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", known)
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [new, __file__])  # the second one is no font
+    has = {Path(new).name: "狗"}
+    monkeypatch.setattr(fonts, "_characters_of", lambda path: frozenset(map(ord, has.get(Path(path).name, ""))))
+    fonts._add_new_fonts.cache_clear()
+    assert fonts_for("狗猫") == (["DejaVu Sans", "DejaVu Serif"], {"猫"})
+
+
+def test_missing_characters_are_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fonts, "fonts_for", lambda text: ([], set(text) & {"狗", "猫"}))
+    monkeypatch.setattr(fonts, "_warned", set())
+    warn_of_missing("dog")
+    assert capsys.readouterr().err == ""
+    warn_of_missing("狗", "See there.")
+    assert "no installed font has 狗" in (message := capsys.readouterr().err)
+    assert message.endswith("See there.\n")
+    warn_of_missing("狗猫")
+    assert capsys.readouterr().err == ""
 
 
 def test_the_page_shows_text_as_text() -> None:

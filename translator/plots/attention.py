@@ -2,19 +2,17 @@
 
 import functools
 import html
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from translator.errors import UserError
+from translator.plots.fonts import fonts_for, warn_of_missing
 
-DEFAULT_FONT = "DejaVu Sans"  # comes with matplotlib
 LARGEST_SIDE = 60.0  # inches
 STYLE = """
 body { margin: 2rem; font-family: system-ui, sans-serif, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei" }
@@ -24,33 +22,6 @@ th { font-weight: normal; white-space: pre; padding: 0 0.3rem }
 th.source { writing-mode: vertical-rl; text-orientation: mixed; vertical-align: bottom; padding: 0.3rem 0 }
 th.target { text-align: right }
 """
-
-
-@functools.lru_cache(maxsize=512)
-def _characters_of(font_path: str) -> frozenset[int]:
-    return frozenset(font_manager.get_font(font_path).get_charmap())
-
-
-def fonts_for(text: str) -> tuple[list[str], set[str]]:
-    """Names of installed fonts that together can write the text, and the characters that none of them has."""
-    families = [DEFAULT_FONT]
-    covered = _characters_of(font_manager.findfont(DEFAULT_FONT))
-    missing = {character for character in text if ord(character) not in covered and character.isprintable()}
-    # The font of last resort has a box for every character and none of the characters.
-    installed = {(entry.name, entry.fname) for entry in font_manager.fontManager.ttflist}
-    fonts = sorted((name, path) for name, path in installed if not name.startswith("Last Resort"))
-    while missing:
-        best, gained = "", set[str]()
-        for name, path in fonts:
-            characters = _characters_of(path)
-            found = {character for character in missing if ord(character) in characters}
-            if len(found) > len(gained):
-                best, gained = name, found
-        if not gained:
-            break
-        families.append(best)
-        missing -= gained
-    return families, missing
 
 
 def attention_figure(source: Sequence[str], target: Sequence[str], weights: np.ndarray, title: str = "") -> Figure:
@@ -92,7 +63,6 @@ class AttentionPages:
         except OSError as error:
             raise UserError(f"--attention {folder}: cannot be written ({error.strerror or error})") from None
         self.folder = folder
-        self.has_warned = False
         self.page.write(html_start("Attention"))
 
     def add(self, number: int, heading: str, maps: Sequence[tuple[Sequence[str], Sequence[str], np.ndarray]]) -> None:
@@ -101,18 +71,9 @@ class AttentionPages:
             suffix = f"-{part}" if len(maps) > 1 else ""
             figure = attention_figure(source, target, weights)
             _draw(functools.partial(figure.savefig, self.folder / f"{number:06d}{suffix}.png"))
-            self._warn(fonts_for("".join([*source, *target]))[1])
+            warn_of_missing("".join([*source, *target]), f"{self.folder / 'index.html'} shows them all.")
             self.page.write(html_map(f"{number}{suffix}. {heading}", source, target, weights))
         self.page.flush()
-
-    def _warn(self, missing: set[str]) -> None:
-        if missing and not self.has_warned:
-            self.has_warned = True
-            print(
-                f"Warning: no installed font has {''.join(sorted(missing)[:10])}, which the pictures show as boxes; "
-                f"install one, such as Noto Sans CJK. {self.folder / 'index.html'} shows them all.",
-                file=sys.stderr,
-            )
 
     def close(self) -> None:
         self.page.write("</body></html>\n")
