@@ -1,0 +1,323 @@
+"""Decoding speed against CTranslate2 with the same weights, agreement of the outputs, and memory of long texts.
+
+    python scripts/bench_decoding.py [--model RUN] [--source FILE]
+
+Greedy search and a beam, in float32, with two threads. CTranslate2 also runs in int8; its threads are used in the
+better of two ways, two workers of one thread or one worker of two. Each competitor decodes the whole text with several
+batch sizes, in a process of its own, and its best time counts. All are given the same pieces, compare hypotheses by the
+same score (log-probability divided by the number of pieces, the end counted) and stop at the same length. Wanted: half
+the speed of CTranslate2 in float32, 99 % identical outputs, and 1.2 times the memory of 1,000 lines for 100,000.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from translator.build import LoadedRun, load_run, open_splits
+from translator.command import exit_code, positive
+from translator.data.cleaning import normalize_text
+from translator.data.files import read_lines
+from translator.decoding.options import SearchOptions
+from translator.decoding.scorer import score_targets
+from translator.decoding.translator import Translator
+from translator.errors import UserError
+from translator.ids import PAD
+from translator.training.allocator import keep_memory
+from translator.training.run_directory import resolve_run
+
+OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
+MAX_LENGTH = 200  # pieces of an output
+BATCH_TOKENS = (512, 1_024, 2_048, 4_096)
+FEW_LINES = 1_000
+SHOWN = 10  # lines on which the outputs differ
+# A process's peak also counts the one it was forked from, which must therefore be a small one.
+PEAK_MEMORY = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+Decode = Callable[[int], list[list[int]]]  # budget of source tokens in a batch to the outputs
+
+
+class Speed(NamedTuple):
+    seconds: float
+    batch_tokens: int
+    way: str  # how the threads were used
+
+
+class IdTokenizer:
+    """Texts are ids with spaces between them, so that nobody's time is spent on splitting words into pieces."""
+
+    def __init__(self, target_vocab_size: int) -> None:
+        self.target_vocab_size = target_vocab_size
+
+    def encode_source(self, texts: list[str]) -> list[list[int]]:
+        return [[int(piece) for piece in text.split()] for text in texts]
+
+    encode_target = encode_source
+
+    def decode_target(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(map(str, sentence)) for sentence in ids]
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return [str(piece) for piece in ids]
+
+    target_pieces = source_pieces
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=Path("runs/latest"), metavar="RUN", help="default: %(default)s")
+    parser.add_argument("--source", type=Path, metavar="FILE", help="text to translate; default: the run's test set")
+    parser.add_argument("--lines", type=positive, help="only so many lines of it")
+    parser.add_argument("--beam", type=positive, default=5, help="default: %(default)s")
+    parser.add_argument("--rounds", type=positive, default=2, help="turns of each competitor (default: %(default)s)")
+    parser.add_argument("--threads", type=positive, default=2)
+    parser.add_argument(
+        "--memory",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help=f"measure memory on N lines against {FEW_LINES:,}; 0 = not at all (default: %(default)s)",
+    )
+    parser.add_argument("--profile", action="store_true", help="show where our time goes, in place of comparing")
+    for hidden in ("--competitor", "--way", "--folder"):  # set by `run_turn`
+        parser.add_argument(hidden, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+# ---- the competitors ----
+
+
+def search_options(beam_size: int) -> SearchOptions:
+    return SearchOptions(beam_size=beam_size, max_length_ratio=0, max_length_extra=MAX_LENGTH)
+
+
+def our_decoder(run: LoadedRun, sources: list[list[int]], beam_size: int, num_threads: int) -> Decode:
+    torch.set_num_threads(num_threads)
+    keep_memory()
+    translator = Translator(run.model, IdTokenizer(run.tokenizer.target_vocab_size), options=search_options(beam_size))
+    texts = [" ".join(map(str, source)) for source in sources]
+
+    def decode(batch_tokens: int) -> list[list[int]]:
+        translator.batch_tokens = batch_tokens
+        return [[int(piece) for piece in text.split()] for text in translator.translate(texts)]
+
+    return decode
+
+
+def their_decoder(
+    folder: Path, compute_type: str, sources: list[list[int]], beam_size: int, workers: int, num_threads: int
+) -> Decode:
+    import ctranslate2
+
+    engine = ctranslate2.Translator(
+        str(folder), compute_type=compute_type, inter_threads=workers, intra_threads=num_threads
+    )
+    pieces = [[str(piece) for piece in source] for source in sources]
+
+    def decode(batch_tokens: int) -> list[list[int]]:
+        results = engine.translate_batch(
+            pieces,
+            beam_size=beam_size,
+            length_penalty=1,
+            max_decoding_length=MAX_LENGTH,
+            max_input_length=0,
+            max_batch_size=batch_tokens,
+            batch_type="tokens",
+        )
+        return [[int(piece) for piece in result.hypotheses[0]] for result in results]
+
+    return decode
+
+
+def ways(competitor: str, num_threads: int) -> list[str]:
+    """How the competitor may use its threads: workers x threads of each."""
+    if competitor == OURS or num_threads == 1:
+        return [f"1x{num_threads}"]
+    return [f"{num_threads}x1", f"1x{num_threads}"]
+
+
+def take_turn(options: argparse.Namespace) -> None:
+    """In a process of its own: decodes with each batch size and prints the seconds for `run_turn`."""
+    folder = Path(options.folder)
+    sources = json.loads((folder / "sources.json").read_text())
+    workers, num_threads = map(int, options.way.split("x"))
+    run = load_run(resolve_run(options.model), torch.device("cpu")) if options.competitor == OURS else None
+    seconds: dict[str, dict[int, float]] = {}
+    for beam_size in (1, options.beam):
+        if run is not None:
+            decode = our_decoder(run, sources, beam_size, num_threads)
+        else:
+            compute_type = options.competitor.split()[-1]
+            decode = their_decoder(folder / "converted", compute_type, sources, beam_size, workers, num_threads)
+        decode(BATCH_TOKENS[-1])  # warm-up
+        times = {}
+        for batch_tokens in BATCH_TOKENS:
+            start = time.perf_counter()
+            outputs = decode(batch_tokens)
+            times[batch_tokens] = time.perf_counter() - start
+        seconds[str(beam_size)] = times
+        (folder / f"{options.competitor} {beam_size}.json").write_text(json.dumps(outputs))
+    print(json.dumps(seconds))
+
+
+def run_turn(competitor: str, way: str, folder: Path, options: argparse.Namespace) -> dict[int, list[Speed]]:
+    """One turn of a competitor: its speeds for each beam size."""
+    hidden = ["--competitor", competitor, "--way", way, "--folder", str(folder)]
+    # CTranslate2 and torch both take the number of threads from here before they are told otherwise.
+    environment = {**os.environ, "OMP_NUM_THREADS": way.split("x")[1]}
+    command = [sys.executable, *sys.argv, *hidden]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    seconds = json.loads(output.splitlines()[-1])
+    return {
+        int(beam_size): [Speed(time, int(batch_tokens), way) for batch_tokens, time in times.items()]
+        for beam_size, times in seconds.items()
+    }
+
+
+# ---- the comparison ----
+
+
+def compare_speed(folder: Path, num_lines: int, options: argparse.Namespace) -> None:
+    beam_sizes = sorted({1, options.beam})
+    speeds: dict[tuple[str, int], list[Speed]] = {}
+    for _ in range(options.rounds):
+        for competitor in (OURS, FLOAT32, INT8):
+            for way in ways(competitor, options.threads):
+                for beam_size, turn in run_turn(competitor, way, folder, options).items():
+                    speeds.setdefault((competitor, beam_size), []).extend(turn)
+    for beam_size in beam_sizes:
+        print("greedy search" if beam_size == 1 else f"beam {beam_size}")
+        reference = min(speeds[FLOAT32, beam_size]).seconds
+        for competitor in (OURS, FLOAT32, INT8):
+            best = min(speeds[competitor, beam_size])
+            outputs = json.loads((folder / f"{competitor} {beam_size}.json").read_text())
+            num_tokens = sum(len(output) + 1 for output in outputs)
+            print(
+                f"  {competitor:<20} {num_lines / best.seconds:7,.0f} sentences/s  {num_tokens / best.seconds:8,.0f} "
+                f"target tokens/s  ratio {reference / best.seconds:4.2f}  ({best.way} threads, batches of "
+                f"{best.batch_tokens:,} source tokens)"
+            )
+
+
+def compare_outputs(folder: Path, run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
+    """How many outputs are those of CTranslate2 and, of the others, which are better by the model's own score."""
+    for beam_size in sorted({1, options.beam}):
+        ours, theirs = (
+            json.loads((folder / f"{competitor} {beam_size}.json").read_text()) for competitor in (OURS, FLOAT32)
+        )
+        differing = [line for line in range(len(sources)) if ours[line] != theirs[line]]
+        num_limited = sum(len(output) >= MAX_LENGTH for output in ours)
+        share = 1 - len(differing) / len(sources)
+        print(f"beam {beam_size}: {share:.1%} of the outputs are those of CTranslate2 float32")
+        if num_limited:
+            print(f"  {num_limited} outputs have the greatest length, {MAX_LENGTH} pieces")
+        gains = [_gain(run, sources[line], ours[line], theirs[line]) for line in differing]
+        if gains:
+            num_better = sum(gain > 0 for gain in gains)
+            print(
+                f"  of the other {len(gains)}, ours has the better score {num_better} times and the worse one "
+                f"{len(gains) - num_better} times; differences from {min(gains):+.2e} to {max(gains):+.2e}"
+            )
+        for line, gain in list(zip(differing, gains, strict=True))[:SHOWN]:
+            texts = run.tokenizer.decode_target([ours[line], theirs[line]])
+            print(f"  line {line + 1}, {gain:+.2e}\n    ours:        {texts[0]}\n    CTranslate2: {texts[1]}")
+
+
+def _gain(run: LoadedRun, source: list[int], ours: list[int], theirs: list[int]) -> float:
+    """How much better our output is than theirs by what both searched for: log-probability for each piece."""
+    tensor = torch.tensor([source, source])
+    model = run.model.double()  # beyond doubt
+    forced = score_targets(model, tensor, tensor != PAD, [ours, theirs])
+    our_score, their_score = (result.score / len(result.piece_scores) for result in forced)
+    return our_score - their_score
+
+
+# ---- memory ----
+
+
+def compare_memory(lines: list[str], folder: Path, options: argparse.Namespace) -> None:
+    """Peak memory of the `translate` command on few lines and on many, with greedy search."""
+    peaks = {}
+    for num_lines in (FEW_LINES, options.memory):
+        text = folder / f"{num_lines}.txt"
+        repeated = (lines[number % len(lines)] for number in range(num_lines))
+        text.write_text("".join(f"{line}\n" for line in repeated), encoding="utf-8")
+        command = [sys.executable, "-m", "translator.translate", text, "-o", folder / "output.txt", "--quiet"]
+        command += ["--model", options.model, "--beam", "1", "--threads", str(options.threads)]
+        measured = [sys.executable, "-c", PEAK_MEMORY, *map(str, command)]
+        output = subprocess.run(measured, check=True, stdout=subprocess.PIPE, text=True).stdout
+        peaks[num_lines] = int(output.splitlines()[-1]) / (2**20 if sys.platform == "darwin" else 2**10)
+        (folder / "output.txt").unlink()
+    few, many = peaks[FEW_LINES], peaks[options.memory]
+    print(f"peak memory of `translate`: {few:,.0f} MB for {FEW_LINES:,} lines, {many:,.0f} MB for {options.memory:,}")
+    print(f"  ratio {many / few:.2f}   wanted: at most 1.2")
+
+
+# ---- the whole ----
+
+
+def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
+    """The lines that are not blank; a blank one is not decoded by anybody."""
+    if options.source:
+        lines = list(read_lines(options.source))
+    else:
+        splits = open_splits(run.config.data)
+        lines = [source for source, _ in splits.test or splits.valid]
+    if run.config.data.cleaning.normalize:
+        lines = [normalize_text(line) for line in lines]
+    lines = [line for line in lines if line.strip()][: options.lines]
+    if not lines:
+        raise UserError(f"--source {options.source}: has no text")
+    return lines
+
+
+def show_profile(run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
+    """The twenty most expensive operations of our search."""
+    decode = our_decoder(run, sources, options.beam, options.threads)
+    decode(BATCH_TOKENS[-1])
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        decode(BATCH_TOKENS[-1])
+    operations = [event for event in profile.key_averages() if event.self_cpu_time_total > 0]
+    total = sum(event.self_cpu_time_total for event in operations)
+    for event in sorted(operations, key=lambda event: -event.self_cpu_time_total)[:20]:
+        print(f"{event.key[:48]:<48} {event.self_cpu_time_total / total:6.1%} {event.count:7}")
+
+
+def run_benchmark(options: argparse.Namespace) -> None:
+    if options.competitor:
+        take_turn(options)
+        return
+    options.model = resolve_run(options.model)
+    run = load_run(options.model, torch.device("cpu"))
+    lines = source_lines(run, options)
+    sources = run.tokenizer.encode_source(lines)
+    if options.profile:
+        show_profile(run, sources, options)
+        return
+    from ctranslate2_model import convert
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        convert(run.model, folder / "converted")
+        (folder / "sources.json").write_text(json.dumps(sources))
+        print(f"{options.model}, {len(lines):,} lines, {options.threads} threads, best of {options.rounds} rounds")
+        compare_speed(folder, len(lines), options)
+        compare_outputs(folder, run, sources, options)
+        if options.memory:
+            compare_memory(lines, folder, options)
+
+
+if __name__ == "__main__":
+    arguments = parse_arguments()
+    sys.exit(exit_code("bench_decoding", lambda: run_benchmark(arguments)))
