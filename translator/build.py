@@ -21,7 +21,8 @@ from translator.data.files import combined_fingerprint
 from translator.data.hub import open_hub
 from translator.data.loader import BatchLoader, BatchSource, TableBatches, fitted_batch_tokens, ordered_batches
 from translator.data.streaming import StreamedBatches
-from translator.data.tables import TokenTable, build_table, join_tables
+from translator.data.tables import build_table
+from translator.data.token_table import TokenTable, join_tables
 from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
 from translator.errors import UserError
 from translator.evaluation.diagnostics import diagnose

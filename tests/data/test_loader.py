@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 import torch
 
+from translator.data import batching, blocks
 from translator.data import loader as loader_module
 from translator.data.batching import Batch, BatchSampler
 from translator.data.loader import BatchLoader, Place, TableBatches, fitted_batch_tokens, ordered_batches
-from translator.data.tables import TokenTable, build_table
+from translator.data.tables import build_table
+from translator.data.token_table import TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.ids import EOS, PAD
@@ -61,7 +63,7 @@ def test_batches_are_those_of_the_sampler(table: TokenTable) -> None:
                     assert ids[ids != PAD].tolist() == TOKENIZER.encode_source([PAIRS[row][0]])[0]
                 for row, ids in zip(rows, batch.target_out, strict=True):
                     assert ids[ids != PAD].tolist() == [*TOKENIZER.encode_target([PAIRS[row][1]])[0], EOS]
-            assert (loader.epoch, loader.position) == (epoch + 1, 0)
+            assert loader.state_dict()["place"] == {"epoch": epoch + 1, "position": 0, "block": 0}
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
@@ -82,6 +84,40 @@ def test_resuming_goes_on_with_the_very_next_batch(
         resumed.load_state_dict(state)
         assert resumed.state_dict() == state
         assert [content(batch) for batch in islice(resumed, length)] == expected
+
+
+@pytest.fixture
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "BLOCK_ROWS", 70)
+    monkeypatch.setattr(batching, "BLOCK_BATCHES", 1)
+    monkeypatch.setattr(blocks, "RUN_ROWS", 8)
+
+
+@pytest.mark.usefixtures("_small_blocks")
+@pytest.mark.parametrize("sampling", [0.0, 0.3])
+def test_every_place_of_an_epoch_in_blocks_can_be_resumed(
+    table: TokenTable, sampling: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader_module, "WINDOW", 3)
+    source = batches_of(table, sampling=sampling)
+    num_batches = len(source.sampler.epoch(0))
+    assert source.sampler.num_blocks == 5
+    expected = list(islice(source.batches(Place()), num_batches + 4))
+    assert [place.epoch for _, place in expected] == [0] * (num_batches - 1) + [1] * 5
+    assert sorted(torch.cat([batch.indices for batch, _ in expected[:num_batches]]).tolist()) == list(range(len(PAIRS)))
+    for number in range(num_batches):
+        batch, place = next(batches_of(table, sampling=sampling).batches(expected[number][1]))
+        assert content(batch) == content(expected[number + 1][0])
+        assert place == expected[number + 1][1]
+    assert source.batches_per_epoch == pytest.approx(num_batches, rel=0.2)
+
+
+@pytest.mark.usefixtures("_small_blocks")
+def test_a_place_of_blocks_of_another_size_is_refused(table: TokenTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = BatchLoader(batches_of(table)).state_dict()
+    monkeypatch.setattr(batching, "BLOCK_ROWS", 80)
+    with pytest.raises(UserError, match="block_rows 70 → 80"):
+        BatchLoader(batches_of(table)).load_state_dict(state)
 
 
 def test_a_place_of_other_batches_is_refused(table: TokenTable) -> None:
@@ -199,7 +235,7 @@ def test_an_exception_of_the_thread_is_raised_in_its_turn() -> None:
     for _ in range(2):  # asking again fails again, and does not hang
         with pytest.raises(UserError, match="row 5 is damaged"):
             next(loader)
-    assert loader.position == 5
+    assert loader.state_dict()["place"]["position"] == 5
     assert prefetch_threads() == []
 
 
@@ -212,7 +248,7 @@ def test_the_thread_works_ahead_but_not_without_end() -> None:
             time.sleep(0.01)
         time.sleep(0.05)
         assert 5 <= source.num_made <= 6  # one handed out, four waiting, one in hand
-        assert loader.position == 1
+        assert loader.state_dict()["place"]["position"] == 1
 
 
 def test_closing_ends_the_thread_and_the_loader_can_go_on() -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pytest
 
@@ -14,7 +15,8 @@ from translator.data import tables
 from translator.data.cleaning import CleanedCorpus, Cleaning
 from translator.data.corpus import Corpus
 from translator.data.files import FileFingerprint
-from translator.data.tables import TokenTable, build_table, join_tables
+from translator.data.tables import build_table
+from translator.data.token_table import LoadedRows, TokenTable, join_tables
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
@@ -56,8 +58,10 @@ def assert_holds(table: TokenTable, pairs: list[tuple[str, str]]) -> None:
     found_sources, found_targets = table.rows(np.arange(len(pairs)))
     assert [row.tolist() for row in found_sources] == sources
     assert [row.tolist() for row in found_targets] == targets
-    assert table.source_lengths.tolist() == [len(row) for row in sources]
-    assert table.target_lengths.tolist() == [len(row) + 1 for row in targets]
+    rows = np.arange(len(pairs))
+    assert table.source_lengths[rows].tolist() == [len(row) for row in sources]
+    assert table.target_lengths[rows].tolist() == [len(row) + 1 for row in targets]
+    assert table.source_lengths.sum() == sum(map(len, sources))
 
 
 @pytest.mark.parametrize("num_processes", [0, 1, 2, 3])
@@ -73,19 +77,44 @@ def test_rows_come_in_any_order_and_again(tmp_path: Path) -> None:
     sources, targets = table.rows(wanted)
     assert [row.tolist() for row in sources] == TOKENIZER.encode_source([PAIRS[i][0] for i in wanted])
     assert [row.tolist() for row in targets] == TOKENIZER.encode_target([PAIRS[i][1] for i in wanted])
-    assert table.dataset[31]["target"] == targets[2].tolist()
+    loaded = LoadedRows(table, wanted[:4]).rows(wanted[[3, 0, 0]])
+    assert [row.tolist() for row in loaded[0]] == [sources[i].tolist() for i in (3, 0, 0)]
+    assert [row.tolist() for row in loaded[1]] == [targets[i].tolist() for i in (3, 0, 0)]
 
 
-def test_the_file_is_memory_mapped_arrow(tmp_path: Path) -> None:
+def test_the_file_is_arrow_that_other_programs_read(tmp_path: Path) -> None:
+    build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    (file,) = tmp_path.glob("table-*/*.arrow")
+    dataset = datasets.Dataset.from_file(str(file))
+    assert dataset["source"][:] == TOKENIZER.encode_source([source for source, _ in PAIRS])
+    assert dataset["target"][:] == TOKENIZER.encode_target([target for _, target in PAIRS])
+
+
+def resident_kilobytes(folder: Path) -> dict[str, int]:
+    """How much of each mapped file in the folder counts as memory of this process."""
+    resident: dict[str, int] = {}
+    name = ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if line.split(maxsplit=1)[0].count("-") == 1:  # a mapping begins with its addresses
+            path = Path(line.split(maxsplit=5)[-1])
+            name = path.name if path.is_relative_to(folder) else ""
+        elif name and line.startswith("Rss:"):
+            resident[name] = resident.get(name, 0) + int(line.split()[1])
+    return resident
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
+def test_mapped_pages_are_given_back(tmp_path: Path) -> None:
     table = build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
-    (file,) = table.dataset.cache_files
-    assert Path(file["filename"]).parent.parent == tmp_path
-    maps = Path("/proc/self/maps")
-    if maps.exists():
-        assert file["filename"] in maps.read_text()
-    (row,), _ = table.rows(np.array([3]))
-    assert not row.flags.owndata
-    assert isinstance(table.source_lengths, np.memmap)
+    names = {"pairs.arrow", "source_lengths.npy", "target_lengths.npy"}
+    assert resident_kilobytes(tmp_path) == dict.fromkeys(names, 0)
+    sources, _ = table.rows(np.arange(300))
+    assert not sources[3].flags.owndata
+    before = [row.tolist() for row in sources]
+    assert resident_kilobytes(tmp_path)["pairs.arrow"] > 0
+    LoadedRows(table, np.arange(300))
+    assert resident_kilobytes(tmp_path) == dict.fromkeys(names, 0)
+    assert [row.tolist() for row in sources] == before  # views still show what is in the file
 
 
 def test_blank_sides_have_rows_too(tmp_path: Path) -> None:
@@ -204,14 +233,16 @@ def test_joined_tables_are_one_after_the_other(tmp_path: Path) -> None:
         build_table(ListCorpus(part, fingerprint=str(i)), TOKENIZER, cache_dir=tmp_path, num_processes=1)
         for i, part in enumerate(parts)
     ]
-    assert_holds(join_tables(built), PAIRS)
+    joined = join_tables(built)
+    assert_holds(joined, PAIRS)
+    mixed = np.array([299, 0, 106, 107, 0, 99, 100])
+    assert [row.tolist() for row in joined.rows(mixed)[0]] == TOKENIZER.encode_source([PAIRS[i][0] for i in mixed])
     assert join_tables(built[:1]) is built[0]
 
 
 def test_what_a_killed_build_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    table_folder = Path(
-        build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path).dataset.cache_files[0]["filename"]
-    ).parent
+    build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path)
+    (table_folder,) = tmp_path.iterdir()
     old, new = (tmp_path / f".tmp-{table_folder.name}-{name}" for name in ("old", "new"))
     table_folder.rename(old)
     new.mkdir()

@@ -5,13 +5,13 @@ Letters for dimensions: B sentences, S source positions, T target positions. Mas
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from translator.data.blocks import BLOCK_BATCHES, BLOCK_ROWS, EpochBlocks
 from translator.data.packing import pack, split_largest
 from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD
@@ -116,19 +116,30 @@ def _pad_rows(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
     return matrix, mask
 
 
+class Lengths(Protocol):
+    """Of all rows: an array, or something that reads what it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: np.ndarray, /) -> np.ndarray: ...
+
+    def sum(self) -> int: ...
+
+
 class BatchSampler:
     """Which rows make up which batch: a pure function of (seed, epoch), the same on every rank.
 
     `parts` are the training corpora that lie one after the other in the rows, as (number of rows, weight): with weight
-    1 a row comes once in an epoch, with 2 twice, with 0.5 every second epoch, a different half each time. The ranks'
-    shares of an epoch are disjoint, complete and of equal number: where the number of batches is no multiple of the
-    number of ranks, the largest ones are halved. An epoch costs memory for the row numbers alone, four bytes a row.
+    1 a row comes once in an epoch, with 2 twice, with 0.5 every second epoch, a different half each time. An epoch is
+    planned block by block (`translator.data.blocks`), small corpora being one block. The ranks' shares of a block are
+    disjoint, complete and of equal number: where the number of batches is no multiple of the number of ranks, the
+    largest ones are halved.
     """
 
     def __init__(
         self,
-        source_lengths: np.ndarray,  # with EOS
-        target_lengths: np.ndarray,  # with EOS
+        source_lengths: Lengths,  # with EOS
+        target_lengths: Lengths,  # with EOS
         *,
         batch_tokens: int,  # most target positions of a batch, padding included; twice as many source positions
         seed: int,
@@ -145,28 +156,44 @@ class BatchSampler:
         self.parts = [(len(source_lengths), 1.0)] if parts is None else list(parts)
         assert sum(num_rows for num_rows, _ in self.parts) == len(source_lengths) == len(target_lengths)
         assert 0 <= rank < num_ranks
-        self._last_epoch: tuple[int, list[np.ndarray]] | None = None
+        num_target_tokens = int(target_lengths.sum())
+        self._num_tokens = int(source_lengths.sum()) + num_target_tokens
+        # As many pairs as BLOCK_BATCHES hold on average.
+        enough_rows = BLOCK_BATCHES * batch_tokens * len(target_lengths) // max(1, num_target_tokens)
+        self._block_rows = max(BLOCK_ROWS, enough_rows)
+        self._blocks = EpochBlocks(self.parts, seed=seed, block_rows=self._block_rows)
+        self._last_block: tuple[tuple[int, int], list[np.ndarray]] | None = None
 
     @property
     def description(self) -> dict[str, Any]:
         """Plain values on which the order depends."""
-        return {
+        values = {
             "seed": self.seed,
             "batch_tokens": self.batch_tokens,
             "num_ranks": self.num_ranks,
             "parts": [[num_rows, float(weight)] for num_rows, weight in self.parts],
-            "num_tokens": int(self.source_lengths.sum(dtype=np.int64) + self.target_lengths.sum(dtype=np.int64)),
+            "num_tokens": self._num_tokens,
         }
+        return values if self.num_blocks == 1 else {**values, "block_rows": self._block_rows}
+
+    @property
+    def num_blocks(self) -> int:
+        """Of every epoch."""
+        return self._blocks.num_blocks
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """The rows of each batch of this rank, in the order of training."""
-        if self._last_epoch is None or self._last_epoch[0] != number:
-            self._last_epoch = number, self._make_epoch(number)
-        return self._last_epoch[1]
+        return [rows for block in range(self.num_blocks) for rows in self.block(number, block)]
 
-    def _make_epoch(self, number: int) -> list[np.ndarray]:
-        rng = np.random.default_rng([self.seed, number])
-        rows = self._rows_of_epoch(number)
+    def block(self, epoch: int, number: int) -> list[np.ndarray]:
+        """The same of one block of the epoch."""
+        if self._last_block is None or self._last_block[0] != (epoch, number):
+            self._last_block = (epoch, number), self._make_block(epoch, number)
+        return self._last_block[1]
+
+    def _make_block(self, epoch: int, number: int) -> list[np.ndarray]:
+        rng = np.random.default_rng([self.seed, epoch] if self.num_blocks == 1 else [self.seed, epoch, number, 2])
+        rows = self._blocks.rows(epoch, number)
         batches = pack(self.source_lengths[rows], self.target_lengths[rows], self.batch_tokens, rng)
         if len(rows) < self.num_ranks:
             raise UserError(
@@ -174,20 +201,6 @@ class BatchSampler:
                 "use more text (data.train, data.train_weights) or fewer processes"
             )
         return share([rows[batch] for batch in batches], self.rank, self.num_ranks, rng)
-
-    def _rows_of_epoch(self, number: int) -> np.ndarray:
-        chosen: list[np.ndarray] = []
-        first = 0
-        for part, (num_rows, weight) in enumerate(self.parts):
-            num_whole, share = divmod(Fraction(weight).limit_denominator(10**6), 1)
-            chosen += [np.arange(first, first + num_rows, dtype=np.int32)] * int(num_whole)
-            if share:
-                # A window goes round and round a fixed permutation, so every row comes equally often.
-                fixed = np.random.default_rng([self.seed, part, 1]).permutation(num_rows).astype(np.int32)
-                start, stop = int(number * share * num_rows), int((number + 1) * share * num_rows)
-                chosen.append(first + fixed[np.arange(start, stop) % num_rows])
-            first += num_rows
-        return np.concatenate(chosen)
 
 
 def share(batches: list[np.ndarray], rank: int, num_ranks: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 from translator.data.batching import Batch, BatchSampler
 from translator.data.packing import pack, pack_into
 from translator.data.prefetch import Prefetcher
-from translator.data.tables import TokenTable
+from translator.data.token_table import LoadedRows, TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
@@ -20,8 +20,8 @@ class Place(NamedTuple):
     """The batch that comes next."""
 
     epoch: int = 0
-    position: int = 0  # among the batches of the epoch, or of the block when streaming
-    block: int = 0  # of a streamed epoch
+    position: int = 0  # among the batches of the block
+    block: int = 0  # of the epoch
 
 
 class BatchSource(Protocol):
@@ -36,7 +36,7 @@ class BatchSource(Protocol):
 
     @property
     def batches_per_epoch(self) -> int:
-        """Of this rank, 0 where that is not known; with weighted corpora epochs may differ by a few."""
+        """Of this rank, 0 where that is not known; about so many where the corpora are weighted or large."""
 
 
 class TableBatches:
@@ -62,37 +62,50 @@ class TableBatches:
         return {**self.sampler.description, "sampling": self.sampling}
 
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
-        epoch, position = place.epoch, place.position
+        epoch, position, first_block = place
         while True:
-            num_batches = len(self.sampler.epoch(epoch))
-            for number, batch in enumerate(self._batches_of_epoch(epoch, position), start=position + 1):
-                yield batch, Place(epoch, number) if number < num_batches else Place(epoch + 1)
-            epoch, position = epoch + 1, 0
+            for block in range(first_block, self.sampler.num_blocks):
+                batches = self._batches_of_block(epoch, block, position)
+                for number, batch in enumerate(batches, start=position + 1):
+                    yield batch, self._place_after(epoch, block, number)
+                position = 0
+            epoch, first_block = epoch + 1, 0
 
     @property
     def batches_per_epoch(self) -> int:
-        return len(self.sampler.epoch(0))
+        return self.sampler.num_blocks * len(self.sampler.block(0, 0))  # blocks are alike
 
-    def _batches_of_epoch(self, epoch: int, first: int) -> Iterator[Batch]:
-        batches = self.sampler.epoch(epoch)
+    def _place_after(self, epoch: int, block: int, position: int) -> Place:
+        if position < len(self.sampler.block(epoch, block)):
+            return Place(epoch, position, block)
+        return Place(epoch, block=block + 1) if block + 1 < self.sampler.num_blocks else Place(epoch + 1)
+
+    def _batches_of_block(self, epoch: int, block: int, first: int) -> Iterator[Batch]:
+        batches = self.sampler.block(epoch, block)
         if not self.sampling:
+            loaded = LoadedRows(self.table, np.concatenate(batches[first:]))
             for rows in batches[first:]:
-                yield Batch.from_rows(*self.table.rows(rows), rows)
+                yield Batch.from_rows(*loaded.rows(rows), rows)
             return
-        for start in range(first - first % WINDOW, len(batches), WINDOW):
-            window = self._sampled_window(epoch, start, batches[start : start + WINDOW])
-            yield from window[max(0, first - start) :]
+        start = first - first % WINDOW
+        loaded = LoadedRows(self.table, np.concatenate(batches[start:]))
+        for window in range(start, len(batches), WINDOW):
+            rng = np.random.default_rng([self.sampler.seed, epoch, window, *([block, 3] if block else [])])
+            sampled = self._sampled_window(epoch, batches[window : window + WINDOW], loaded, rng)
+            yield from sampled[max(0, first - window) :]
 
-    def _sampled_window(self, epoch: int, start: int, batches: list[np.ndarray]) -> list[Batch]:
+    def _sampled_window(
+        self, epoch: int, batches: list[np.ndarray], loaded: LoadedRows, rng: np.random.Generator
+    ) -> list[Batch]:
+        """The rows of these batches, sampled and packed again."""
         assert self.tokenizer is not None
         rows = np.concatenate(batches)
         seeds = [f"{self.sampler.seed} {epoch} {row}" for row in rows.tolist()]
-        sources, targets = self.table.rows(rows)
+        sources, targets = loaded.rows(rows)
         new_sources = self.tokenizer.resample_source((row.tolist() for row in sources), self.sampling, seeds)
         new_targets = self.tokenizer.resample_target((row.tolist() for row in targets), self.sampling, seeds)
         source_lengths = np.array([len(row) for row in new_sources], dtype=np.int32)
         target_lengths = np.array([len(row) + 1 for row in new_targets], dtype=np.int32)  # with EOS
-        rng = np.random.default_rng([self.sampler.seed, epoch, start])
         groups = pack_into(len(batches), source_lengths, target_lengths, self.sampler.batch_tokens, rng)
         return [
             Batch.from_rows([new_sources[i] for i in group], [new_targets[i] for i in group], rows[group])
@@ -137,11 +150,6 @@ class BatchLoader:
     def batches_per_epoch(self) -> int:
         return self._source.batches_per_epoch
 
-    @property
-    def position(self) -> int:
-        """How many batches of the epoch (of its block, when streaming) were handed out."""
-        return self._place.position
-
     def state_dict(self) -> dict[str, Any]:
         return {"place": self._place._asdict(), "description": self._source.description}
 
@@ -176,8 +184,10 @@ def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterat
 
 def ordered_batches(table: TokenTable, batch_tokens: int) -> list[Batch]:
     """All rows, the longest first; `Batch.indices` tells where each belongs. For validation."""
-    groups = pack(table.source_lengths, table.target_lengths, batch_tokens, np.random.default_rng(0))
-    groups.sort(key=lambda rows: (-int(table.target_lengths[rows].max()), int(rows.min())))
+    all_rows = np.arange(len(table))
+    source_lengths, target_lengths = table.source_lengths[all_rows], table.target_lengths[all_rows]
+    groups = pack(source_lengths, target_lengths, batch_tokens, np.random.default_rng(0))
+    groups.sort(key=lambda rows: (-int(target_lengths[rows].max()), int(rows.min())))
     return [Batch.from_rows(*table.rows(rows), rows) for rows in groups]
 
 
@@ -189,4 +199,5 @@ def fitted_batch_tokens(table: TokenTable, tokenizer: Tokenizer, sampling: float
     _, targets = table.rows(rows)
     sampled = tokenizer.resample_target((row.tolist() for row in targets), sampling, [str(row) for row in rows])
     growth = (sum(map(len, sampled)) + len(rows)) / int(table.target_lengths[rows].sum())
+    table.release()
     return max(1, int(batch_tokens / growth))

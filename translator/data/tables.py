@@ -1,4 +1,4 @@
-"""Tokenised corpora on disk: memory-mapped Arrow tables, made once and found again by what they were made from.
+"""Tokenised corpora on disk: Arrow tables, made once and found again by what they were made from.
 
 A table's folder is named by a fingerprint of the cleaned text, the tokenizer and the options, so a change of any of
 them leads to another folder. It takes four bytes for each piece and sixteen for each pair.
@@ -17,15 +17,14 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import datasets
 import numpy as np
 import pyarrow
 
 from translator.data.atomic import new_folder
 from translator.data.cleaning import CleanedCorpus
 from translator.data.corpus import Corpus
+from translator.data.token_table import ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME, TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
@@ -35,78 +34,6 @@ FORMAT = 1  # to be raised when the same inputs give another table
 CHUNK_PAIRS = 4_000  # tokenised together by one process, and one record batch of the Arrow file
 IDS = pyarrow.list_(pyarrow.int32())
 SCHEMA = pyarrow.schema([("source", IDS), ("target", IDS)])
-ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "pairs.arrow", "source_lengths.npy", "target_lengths.npy"
-
-
-class TokenTable:
-    """Token ids of pairs: sources with EOS, targets with neither BOS nor EOS. Nothing but page cache holds them.
-
-    The lengths are those in a batch: with EOS, on both sides.
-    """
-
-    def __init__(
-        self,
-        dataset: datasets.Dataset,
-        source_lengths: np.ndarray,  # (number of rows,) int32
-        target_lengths: np.ndarray,
-        *,
-        num_dropped: int,  # pairs that were left out because of `max_pieces`
-        cleaning_report: dict[str, Any] | None = None,
-    ) -> None:
-        assert len(dataset) == len(source_lengths) == len(target_lengths)
-        self.dataset = dataset
-        self.source_lengths = source_lengths
-        self.target_lengths = target_lengths
-        self.num_dropped = num_dropped
-        self.cleaning_report = cleaning_report  # of the reading that the table was made from
-        self._source = _IdColumn(dataset.data.column("source"))
-        self._target = _IdColumn(dataset.data.column("target"))
-
-    @classmethod
-    def open(cls, folder: Path) -> "TokenTable":
-        description = json.loads((folder / "table.json").read_text(encoding="utf-8"))
-        return cls(
-            datasets.Dataset.from_file(str(folder / ARROW_NAME)),
-            np.load(folder / SOURCE_LENGTHS_NAME, mmap_mode="r"),
-            np.load(folder / TARGET_LENGTHS_NAME, mmap_mode="r"),
-            num_dropped=description["num_dropped"],
-            cleaning_report=description["cleaning_report"],
-        )
-
-    def __len__(self) -> int:
-        return len(self.source_lengths)
-
-    def rows(self, indices: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Source and target ids of these rows, as views of the memory-mapped file."""
-        return self._source.rows(indices), self._target.rows(indices)
-
-
-class _IdColumn:
-    """Quick access to the lists of an Arrow column: measured at eleven times that of `Dataset.__getitem__`."""
-
-    def __init__(self, column: pyarrow.ChunkedArray) -> None:
-        self._offsets = [chunk.offsets.to_numpy() for chunk in column.chunks]
-        self._values = [chunk.values.to_numpy() for chunk in column.chunks]
-        self._ends = np.cumsum([len(chunk) for chunk in column.chunks])
-
-    def rows(self, indices: np.ndarray) -> list[np.ndarray]:
-        chunks = np.searchsorted(self._ends, indices, side="right")
-        firsts = np.append(0, self._ends)[chunks]
-        offsets, values = self._offsets, self._values
-        places = zip(chunks.tolist(), (indices - firsts).tolist(), strict=True)
-        return [values[chunk][offsets[chunk][row] : offsets[chunk][row + 1]] for chunk, row in places]
-
-
-def join_tables(tables: Sequence[TokenTable]) -> TokenTable:
-    """One table with the rows of all, in order. The lengths are copied: eight bytes a pair."""
-    if len(tables) == 1:
-        return tables[0]
-    return TokenTable(
-        datasets.concatenate_datasets([table.dataset for table in tables]),
-        np.concatenate([table.source_lengths for table in tables]),
-        np.concatenate([table.target_lengths for table in tables]),
-        num_dropped=sum(table.num_dropped for table in tables),
-    )
 
 
 def build_table(
