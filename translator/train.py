@@ -46,8 +46,11 @@ class RunOutcome:
     exit_code: int
 
 
-def run(config: Config) -> RunOutcome:
-    """Trains, evaluates and leaves everything in one folder."""
+def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
+    """Trains, evaluates and leaves everything in one folder.
+
+    With `num_held_out`, so many sentences of the validation set take the place of all of it and of the test set.
+    """
     keep_memory()
     if config.trainer.threads:
         torch.set_num_threads(config.trainer.threads)
@@ -59,14 +62,24 @@ def run(config: Config) -> RunOutcome:
         data = _prepare_in_turn(config, ranks)
         seed_everything(config.seed)
         model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
-        return _train(config, data, model.to(execution.device), execution, ranks)
+        return _train(config, data, model.to(execution.device), execution, ranks, num_held_out)
 
 
-def _train(config: Config, data: PreparedData, model: Seq2Seq, execution: Execution, ranks: Ranks) -> RunOutcome:
+def _train(
+    config: Config,
+    data: PreparedData,
+    model: Seq2Seq,
+    execution: Execution,
+    ranks: Ranks,
+    num_held_out: int | None,
+) -> RunOutcome:
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
     validator = build_validator(config, data, model, execution, ranks)
-    test_validator = build_validator(config, data, model, execution, ranks, split="test")
     assert validator is not None
+    if num_held_out is None:
+        test_validator = build_validator(config, data, model, execution, ranks, split="test")
+    else:
+        validator, test_validator = validator.limited(num_held_out), None
     _probe(model, validator)
     if config.trainer.compile:
         model.compile()

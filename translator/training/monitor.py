@@ -53,18 +53,19 @@ class Monitor:
         self._bar: Any = None
         self._drawn = 0.0
         self._last = 0
-        self._start_window()
+        self.start_window()
 
     def start(self, update: int) -> None:
         """`update` is where the run begins; points that a broken-off run drew beyond it are hidden by TensorBoard."""
         self._last = update
         if self._folder is not None:
-            self._writer = SummaryWriter(str(self._folder), purge_step=update + 1 if update else None)
+            goes_on = update > 0 or any(self._folder.glob("events.*"))
+            self._writer = SummaryWriter(str(self._folder), purge_step=update + 1 if goes_on else None)
             for name, text in self._texts.items():
                 self._writer.add_text(name, f"```\n{text}\n```", update)
         if self._rank == 0 and self._stream.isatty():
             self._bar = tqdm(total=100.0, file=self._stream, bar_format=_BAR_FORMAT, leave=False, dynamic_ncols=True)
-        self._start_window()
+        self.start_window()
 
     def say(self, text: str) -> None:
         text = text if self._rank == 0 else f"rank {self._rank}: {text}"
@@ -104,8 +105,11 @@ class Monitor:
                 self._writer.add_text(f"samples/{number}", text, update)
             for number, image in enumerate(result.images, 1):
                 self._writer.add_image(f"attention/{number}", image, update, dataformats="HWC")
+
+    def before_checkpoint(self) -> None:
+        """Brings all that was drawn to the disk: a run resumed from the checkpoint draws only what comes after."""
+        if self._writer is not None:
             self._writer.flush()
-        self._start_window()  # the time spent here is not training
 
     def finish(
         self, hyper_parameters: Mapping[str, Any], metrics: Mapping[str, float], table: Mapping[str, str]
@@ -130,7 +134,8 @@ class Monitor:
             self._writer.close()
             self._writer = None
 
-    def _start_window(self) -> None:
+    def start_window(self) -> None:
+        """Speed and averages count from here; called after work that is not training."""
         self._window: list[UpdateReport] = []
         self._window_started = time.monotonic()
 
@@ -166,7 +171,7 @@ class Monitor:
         self._scalars(report.update, averages)
         if self._bar is None:
             self.say(f"update {report.update}  {report.progress:.0%}  {self._describe(averages, report)}")
-        self._start_window()
+        self.start_window()
 
     def _scalars(self, update: int, values: Mapping[str, float]) -> None:
         if self._writer is not None:

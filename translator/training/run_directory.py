@@ -63,7 +63,7 @@ class RunDirectory:
         if manifest["format_version"] != FORMAT_VERSION:
             found = manifest["format_version"]
             raise UserError(f"resume={self.path}: written in format {found}, this version reads {FORMAT_VERSION}")
-        before, now = _flatten(manifest["identity"]), _flatten(identity)
+        before, now = flatten(manifest["identity"]), flatten(identity)
         changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if changed:
             lines = [f"  {key}: the run has {before.get(key)}, now it would be {now.get(key)}" for key in changed]
@@ -152,11 +152,11 @@ def git_commit() -> str | None:
     return result.stdout.strip() or None
 
 
-def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     if isinstance(value, dict):
         items = ((f"{prefix}.{key}" if prefix else str(key), item) for key, item in value.items())
     elif isinstance(value, list) and value:
         items = ((f"{prefix}[{index}]", item) for index, item in enumerate(value))
     else:
         return {prefix: value}
-    return {key: leaf for name, item in items for key, leaf in _flatten(item, name).items()}
+    return {key: leaf for name, item in items for key, leaf in flatten(item, name).items()}

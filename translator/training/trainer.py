@@ -213,11 +213,12 @@ class Trainer:
         score = self._score(result)
         is_best = self.progress.record_validation(score, result.figures())
         (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)
+        self.monitor.validation(self.progress.update, result, is_best=is_best)  # a checkpoint says that this is done
         self._save()
         if is_best and self.ranks.is_main:
             self._publish(collect_weights(self.model) | self._ema_weights())
         (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)  # now with the writing
-        self.monitor.validation(self.progress.update, result, is_best=is_best)
+        self.monitor.start_window()
 
     def _choose_final_weights(self, signals: StopSignals) -> tuple[str, dict[str, Any]]:
         """Gives the model the best checkpoint's weights, or an average where that is wanted and not worse."""
@@ -322,6 +323,7 @@ class Trainer:
             if self.ema is not None:
                 tensors["ema"] = weights | self.ema.weights
             score = progress.last_score if progress.validated_at == progress.update else None
+            self.monitor.before_checkpoint()
             try:
                 self.checkpoints.save(progress.update, tensors, state, score)
                 is_saved = True

@@ -3,8 +3,9 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Self
 
 import torch
 
@@ -86,6 +87,15 @@ class Validator:
     score: Callable[[list[str], list[str], list[str]], TextScores] | None = None
     draw_attention: Callable[[list[str]], list[Any]] | None = None
     num_samples: int = 4
+
+    def limited(self, num_sentences: int) -> Self:
+        """The first sentences and the first batch alone, for those who want to see it at work and not what it finds."""
+        return replace(
+            self,
+            batches=list(islice(self.batches, 1)),
+            sources=self.sources[:num_sentences],
+            references=self.references[:num_sentences],
+        )
 
     @torch.no_grad()
     def __call__(self, model: Seq2Seq) -> ValidationResult:
