@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import exp
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import example, given, settings
@@ -59,6 +60,10 @@ def test_sources_end_with_eos_and_targets_are_bare(tokenizer: Tokenizer) -> None
     assert "".join(tokenizer.source_pieces(source)) == "▁the▁dog</s>"
 
 
+def sample_target(tokenizer: Tokenizer, texts: list[str], sampling: float, seeds: list[str]) -> list[list[int]]:
+    return tokenizer.resample_target(tokenizer.encode_target(texts), sampling, seeds)
+
+
 @pytest.mark.parametrize("kind", list(KINDS))
 @settings(max_examples=300, deadline=None)
 @given(text=TEXTS)
@@ -87,7 +92,7 @@ def test_text_comes_back_unchanged(kind: str, text: str) -> None:
 def test_sampled_text_comes_back_unchanged(text: str, seed: int, sampling: float) -> None:
     for kind in ("bpe", "unigram"):
         tokenizer = TOKENIZERS[kind]
-        ids = tokenizer.encode_target([text], sampling=sampling, seeds=[str(seed)])
+        ids = sample_target(tokenizer, [text], sampling, [str(seed)])
         assert tokenizer.decode_target(ids) == [text]
 
 
@@ -101,7 +106,7 @@ def test_without_byte_fallback_unknown_characters_are_unk() -> None:
     (ids,) = tokenizer.encode_target(["the 犬 dog ▁"])
     assert ids.count(UNK) == 1
     assert tokenizer.decode_target([ids]) == ["the  dog  "]
-    (sampled,) = tokenizer.encode_target(["the 犬 dog ▁"], sampling=0.5, seeds=["x"])
+    (sampled,) = sample_target(tokenizer, ["the 犬 dog ▁"], 0.5, ["x"])
     assert sampled.count(UNK) == 1
 
 
@@ -222,26 +227,24 @@ def test_sampling_is_a_function_of_the_seed_alone() -> None:
     seeds = [f"7 0 {row}" for row in range(len(texts))]
     for kind, sampling in (("bpe", 0.3), ("unigram", 0.3)):
         tokenizer = TOKENIZERS[kind]
-        rows = tokenizer.encode_target(texts, sampling=sampling, seeds=seeds)
-        backwards = tokenizer.encode_target(texts[::-1], sampling=sampling, seeds=seeds[::-1])
+        rows = sample_target(tokenizer, texts, sampling, seeds)
+        backwards = sample_target(tokenizer, texts[::-1], sampling, seeds[::-1])
         fresh = Tokenizer.train(PAIRS, kind=kind, vocab_size=KINDS[kind])
-        assert rows == backwards[::-1] == fresh.encode_target(texts, sampling=sampling, seeds=seeds)
-        other_epoch = tokenizer.encode_target(
-            texts, sampling=sampling, seeds=[f"7 1 {row}" for row in range(len(texts))]
-        )
+        assert rows == backwards[::-1] == sample_target(fresh, texts, sampling, seeds)
+        other_epoch = sample_target(tokenizer, texts, sampling, [f"7 1 {row}" for row in range(len(texts))])
         assert rows != other_epoch
-        assert rows == tokenizer.resample_target(tokenizer.encode_target(texts), sampling, seeds)
-        sources = tokenizer.encode_source(texts, sampling=sampling, seeds=seeds)
+        assert rows == [sample_target(tokenizer, [t], sampling, [s])[0] for t, s in zip(texts, seeds, strict=True)]
+        sources = tokenizer.resample_source(tokenizer.encode_source(texts), sampling, seeds)
         assert all(row[-1] == EOS for row in sources)
         assert [row[:-1] for row in sources] != rows  # the sides have different randomness
 
 
 def test_sampling_is_the_same_in_another_process() -> None:
     texts = [target for _, target in PAIRS[:5]]
-    expected = [TOKENIZERS[kind].encode_target(texts, sampling=0.3, seeds=list("abcde")) for kind in ("bpe", "unigram")]
+    expected = [sample_target(TOKENIZERS[kind], texts, 0.3, list("abcde")) for kind in ("bpe", "unigram")]
     script = (
         "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]; import test_tokenizer as t;"
-        "print([t.TOKENIZERS[k].encode_target([b for _, b in t.PAIRS[:5]], sampling=0.3, seeds=list('abcde'))"
+        "print([t.sample_target(t.TOKENIZERS[k], [b for _, b in t.PAIRS[:5]], 0.3, list('abcde'))"
         " for k in ('bpe', 'unigram')])"
     )
     here = Path(__file__).resolve()
@@ -257,14 +260,14 @@ def test_sampling_is_the_same_in_another_process() -> None:
 
 def test_char_tokenizers_cannot_sample() -> None:
     with pytest.raises(ValueError, match="one way only"):
-        TOKENIZERS["char"].encode_target(["a"], sampling=0.1, seeds=["0"])
+        sample_target(TOKENIZERS["char"], ["a"], 0.1, ["0"])
 
 
 def test_dropout_of_nothing_is_plain_bpe() -> None:
     tokenizer = TOKENIZERS["bpe"]
     texts = [text for pair in PAIRS for text in pair] + ["unseen Wörter 犬 and  spaces "]
     seeds = ["0"] * len(texts)
-    assert tokenizer.encode_target(texts, sampling=1e-15, seeds=seeds) == tokenizer.encode_target(texts)
+    assert sample_target(tokenizer, texts, 1e-15, seeds) == tokenizer.encode_target(texts)
 
 
 def provilkov_algorithm_1(pieces: list[str], ranks: dict[str, float], dropout: float, rng: random.Random) -> list[str]:
@@ -293,7 +296,7 @@ def test_dropout_has_the_distribution_of_the_paper(word: str) -> None:
     rng = random.Random(0)
     num_samples = 20_000 if len(word) < 10 else 2_000
     naive = Counter(len(provilkov_algorithm_1(list("▁" + word), ranks, 0.3, rng)) for _ in range(num_samples))
-    rows = tokenizer.encode_target([word] * num_samples, sampling=0.3, seeds=[str(i) for i in range(num_samples)])
+    rows = sample_target(tokenizer, [word] * num_samples, 0.3, [str(i) for i in range(num_samples)])
     ours = Counter(len(row) for row in rows)
     for length in naive | ours:
         assert abs(naive[length] - ours[length]) / num_samples < (0.02 if len(word) < 10 else 0.06)
@@ -305,6 +308,31 @@ def test_dropout_has_the_distribution_of_the_paper(word: str) -> None:
             < 0.02
         )
         assert sum(s not in splits for s in samples) < 0.005 * num_samples
+
+
+def test_the_words_of_a_sentence_are_split_independently() -> None:
+    tokenizer = TOKENIZERS["bpe"]
+    (plain,) = tokenizer.encode_target(["Häuser"])
+    num_samples = 20_000
+    rows = sample_target(tokenizer, ["Häuser Häuser"] * num_samples, 0.1, [str(i) for i in range(num_samples)])
+    first = np.mean([row[: len(plain)] == plain for row in rows])
+    second = np.mean([row[-len(plain) :] == plain for row in rows])
+    both = np.mean([row == plain * 2 for row in rows])
+    assert 0.1 < both < 0.9
+    assert first == pytest.approx(second, abs=0.02)
+    assert both == pytest.approx(first * second, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_blank_rows_are_sampled_too(kind: str) -> None:
+    tokenizer = TOKENIZERS[kind]
+    assert tokenizer.resample_target([], 0.3, []) == []
+    assert tokenizer.resample_target([[], []], 0.3, ["a", "b"]) == [[], []]
+    (word,) = tokenizer.encode_target(["Häuser"])
+    between = tokenizer.resample_target([[], word, [], word, []], 0.3, list("abcde"))
+    assert [between[i] for i in (0, 2, 4)] == [[], [], []]
+    assert tokenizer.decode_target(between) == ["", "Häuser", "", "Häuser", ""]
+    assert between[1] == tokenizer.resample_target([word], 0.3, ["b"])[0]
 
 
 def all_splits(text: str, scores: dict[str, float]) -> dict[str, float]:
@@ -329,15 +357,13 @@ def test_unigram_sampling_has_the_distribution_of_the_paper(alpha: float) -> Non
     total = sum(exp(alpha * score) for score in splits.values())
     probabilities = {split: exp(alpha * score) / total for split, score in splits.items()}
     num_samples = 20_000
-    rows = tokenizer.encode_target(
-        ["kantomir"] * num_samples, sampling=alpha, seeds=[str(i) for i in range(num_samples)]
-    )
+    rows = sample_target(tokenizer, ["kantomir"] * num_samples, alpha, [str(i) for i in range(num_samples)])
     samples = [" ".join(tokenizer.target_pieces(row)) for row in rows]
     assert largest_difference(samples, probabilities) < 0.015
 
 
 def test_long_words_are_sampled_by_unigram_too() -> None:
     word = "kantomirseldenpasge" * 3
-    rows = UNIGRAM.encode_target([word] * 20, sampling=0.1, seeds=[str(i) for i in range(20)])
+    rows = sample_target(UNIGRAM, [word] * 20, 0.1, [str(i) for i in range(20)])
     assert len(set(map(tuple, rows))) > 10
     assert set(UNIGRAM.decode_target(rows)) == {word}

@@ -1,7 +1,8 @@
 """The endless stream of batches that a trainer consumes, made ahead in a thread, with a place that can be saved."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy as np
 from translator.data.batching import Batch, BatchSampler
 from translator.data.packing import pack, pack_into
 from translator.data.prefetch import Prefetcher
+from translator.data.ragged import Ragged
 from translator.data.token_table import LoadedRows, TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
-WINDOW = 64  # batches whose sentences are sampled and packed together
+WINDOW = 128  # about so many batches have their sentences sampled and packed together
+SAMPLED_TOGETHER = 4_096  # of these sentences at a time
 
 
 class Place(NamedTuple):
@@ -87,30 +90,44 @@ class TableBatches:
             for rows in batches[first:]:
                 yield Batch.from_rows(*loaded.rows(rows), rows)
             return
-        start = first - first % WINDOW
-        loaded = LoadedRows(self.table, np.concatenate(batches[start:]))
-        for window in range(start, len(batches), WINDOW):
-            rng = np.random.default_rng([self.sampler.seed, epoch, window, *([block, 3] if block else [])])
-            sampled = self._sampled_window(epoch, batches[window : window + WINDOW], loaded, rng)
-            yield from sampled[max(0, first - window) :]
+        num_windows = max(1, round(len(batches) / WINDOW))
+        bounds = [len(batches) * window // num_windows for window in range(num_windows + 1)]
+        windows = [(start, end) for start, end in pairwise(bounds) if end > first]
+        loaded = LoadedRows(self.table, np.concatenate(batches[windows[0][0] :]))
+        for start, end in windows:
+            rng = np.random.default_rng([self.sampler.seed, epoch, start, *([block, 3] if block else [])])
+            sampled = self._sampled_window(epoch, batches[start:end], loaded, rng)
+            yield from islice(sampled, max(0, first - start), None)
 
     def _sampled_window(
         self, epoch: int, batches: list[np.ndarray], loaded: LoadedRows, rng: np.random.Generator
-    ) -> list[Batch]:
+    ) -> Iterator[Batch]:
         """The rows of these batches, sampled and packed again."""
         assert self.tokenizer is not None
         rows = np.concatenate(batches)
         seeds = [f"{self.sampler.seed} {epoch} {row}" for row in rows.tolist()]
         sources, targets = loaded.rows(rows)
-        new_sources = self.tokenizer.resample_source((row.tolist() for row in sources), self.sampling, seeds)
-        new_targets = self.tokenizer.resample_target((row.tolist() for row in targets), self.sampling, seeds)
-        source_lengths = np.array([len(row) for row in new_sources], dtype=np.int32)
-        target_lengths = np.array([len(row) + 1 for row in new_targets], dtype=np.int32)  # with EOS
-        groups = pack_into(len(batches), source_lengths, target_lengths, self.sampler.batch_tokens, rng)
-        return [
-            Batch.from_rows([new_sources[i] for i in group], [new_targets[i] for i in group], rows[group])
-            for group in (groups[position] for position in rng.permutation(len(groups)))
-        ]
+        new_sources = self._sampled(self.tokenizer.resample_source, sources, seeds)
+        new_targets = self._sampled(self.tokenizer.resample_target, targets, seeds)
+        target_lengths = new_targets.lengths + 1  # with EOS
+        groups = pack_into(len(batches), new_sources.lengths, target_lengths, self.sampler.batch_tokens, rng)
+        for group in (groups[position] for position in rng.permutation(len(groups))):
+            yield Batch.from_rows(new_sources.rows(group), new_targets.rows(group), rows[group])
+
+    def _sampled(
+        self,
+        resample: Callable[[list[list[int]], float, list[str]], list[list[int]]],
+        rows: list[np.ndarray],
+        seeds: list[str],
+    ) -> Ragged:
+        """A part at a time, since Python's numbers take much memory."""
+        parts = [slice(start, start + SAMPLED_TOGETHER) for start in range(0, len(rows), SAMPLED_TOGETHER)]
+        return Ragged.joined(
+            [
+                Ragged.from_rows(resample([row.tolist() for row in rows[part]], self.sampling, seeds[part]))
+                for part in parts
+            ]
+        )
 
 
 class BatchLoader:
@@ -197,7 +214,7 @@ def fitted_batch_tokens(table: TokenTable, tokenizer: Tokenizer, sampling: float
         return batch_tokens
     rows = np.unique(np.linspace(0, len(table) - 1, num=1_000, dtype=np.int64))
     _, targets = table.rows(rows)
-    sampled = tokenizer.resample_target((row.tolist() for row in targets), sampling, [str(row) for row in rows])
+    sampled = tokenizer.resample_target([row.tolist() for row in targets], sampling, [str(row) for row in rows])
     growth = (sum(map(len, sampled)) + len(rows)) / int(table.target_lengths[rows].sum())
     table.release()
     return max(1, int(batch_tokens / growth))

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -24,6 +24,7 @@ import pyarrow
 from translator.data.atomic import new_folder
 from translator.data.cleaning import CleanedCorpus
 from translator.data.corpus import Corpus
+from translator.data.ragged import Ragged
 from translator.data.token_table import ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME, TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
@@ -65,7 +66,7 @@ def _write_table(folder: Path, corpus: Corpus, tokenizer: Tokenizer, num_process
         pyarrow.ipc.new_stream(file, SCHEMA) as writer,
     ):
         for chunk in _encode_all(corpus, tokenizer, num_processes, max_pieces):
-            writer.write_batch(pyarrow.record_batch([chunk.source.to_arrow(), chunk.target.to_arrow()], schema=SCHEMA))
+            writer.write_batch(pyarrow.record_batch([_to_arrow(chunk.source), _to_arrow(chunk.target)], schema=SCHEMA))
             source_lengths.append(chunk.source.lengths)
             target_lengths.append(chunk.target.lengths + 1)  # with EOS
             num_dropped += chunk.num_dropped
@@ -80,28 +81,14 @@ def _write_table(folder: Path, corpus: Corpus, tokenizer: Tokenizer, num_process
     (folder / "table.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class _Ragged:
-    """Rows of ids one after the other."""
-
-    ids: np.ndarray  # int32
-    lengths: np.ndarray  # int32
-
-    @classmethod
-    def from_rows(cls, rows: Sequence[Sequence[int]]) -> "_Ragged":
-        lengths = np.fromiter(map(len, rows), dtype=np.int32, count=len(rows))
-        ids = np.fromiter((i for row in rows for i in row), dtype=np.int32, count=int(lengths.sum()))
-        return cls(ids, lengths)
-
-    def to_arrow(self) -> pyarrow.ListArray:
-        offsets = np.append(0, np.cumsum(self.lengths)).astype(np.int32)
-        return pyarrow.ListArray.from_arrays(pyarrow.array(offsets), pyarrow.array(self.ids))
+def _to_arrow(rows: Ragged) -> pyarrow.ListArray:
+    return pyarrow.ListArray.from_arrays(pyarrow.array(rows.offsets.astype(np.int32)), pyarrow.array(rows.ids))
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    source: _Ragged
-    target: _Ragged
+    source: Ragged
+    target: Ragged
     num_dropped: int
 
 
@@ -114,8 +101,8 @@ def _encode_chunk(pairs: list[tuple[str, str]], tokenizer: Tokenizer, max_pieces
         if not max_pieces or max(len(source) - 1, len(target)) <= max_pieces
     ]
     return _Chunk(
-        _Ragged.from_rows([source for source, _ in kept]),
-        _Ragged.from_rows([target for _, target in kept]),
+        Ragged.from_rows([source for source, _ in kept]),
+        Ragged.from_rows([target for _, target in kept]),
         num_dropped=len(pairs) - len(kept),
     )
 

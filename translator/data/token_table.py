@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from translator.data.mapped import MappedLengths, MappedLists, release, split_by_part
+from translator.data.ragged import Ragged
 
 ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "pairs.arrow", "source_lengths.npy", "target_lengths.npy"
 COPIED_TOGETHER = 2**12  # rows; the pages around them are resident meanwhile
@@ -84,8 +85,8 @@ class LoadedRows:
 
     def __init__(self, table: TokenTable, indices: np.ndarray) -> None:
         self._indices = np.unique(indices)
-        self._source = _LoadedColumn(table.source_lengths[self._indices])
-        self._target = _LoadedColumn(table.target_lengths[self._indices] - 1)  # without EOS
+        self._source = Ragged.to_be_filled(table.source_lengths[self._indices])
+        self._target = Ragged.to_be_filled(table.target_lengths[self._indices] - 1)  # without EOS
         for start in range(0, len(self._indices), COPIED_TOGETHER):
             sources, targets = table.rows(self._indices[start : start + COPIED_TOGETHER])
             self._source.fill(start, sources)
@@ -96,17 +97,3 @@ class LoadedRows:
         """As `TokenTable.rows`, of rows that were loaded."""
         positions = np.searchsorted(self._indices, indices)
         return self._source.rows(positions), self._target.rows(positions)
-
-
-class _LoadedColumn:
-    def __init__(self, lengths: np.ndarray) -> None:
-        self._offsets = np.append(0, np.cumsum(lengths, dtype=np.int64))
-        self._ids = np.empty(self._offsets[-1], dtype=np.int32)
-
-    def fill(self, start: int, rows: Sequence[np.ndarray]) -> None:
-        np.concatenate(rows, out=self._ids[self._offsets[start] : self._offsets[start + len(rows)]])
-
-    def rows(self, positions: np.ndarray) -> list[np.ndarray]:
-        ids = self._ids
-        bounds = zip(self._offsets[positions].tolist(), self._offsets[positions + 1].tolist(), strict=True)
-        return [ids[first:end] for first, end in bounds]

@@ -19,7 +19,8 @@ from typing import Self
 import sentencepiece
 
 from translator.data.atomic import new_folder
-from translator.data.subword_sampling import WORD_START, BpeDropout, SubwordSampler, UnigramSampling
+from translator.data.bpe_dropout import BpeDropout
+from translator.data.subword_sampling import WORD_START, SubwordSampler, UnigramSampling
 from translator.errors import UserError
 from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
 
@@ -125,34 +126,30 @@ class Tokenizer:
         digests = [hashlib.sha256(model).hexdigest() for model in self._models]
         return hashlib.sha256(" ".join([self.kind, *digests]).encode()).hexdigest()
 
-    def encode_source(self, texts: Sequence[str], *, sampling: float = 0, seeds: Sequence[str] = ()) -> list[list[int]]:
-        """Ids of the pieces and EOS. With `sampling`, one of the many ways to split each text, decided by its seed."""
-        rows = [[*row, EOS] for row in _encode(self._source, texts)]
-        return self.resample_source(rows, sampling, seeds) if sampling else rows
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of the pieces and EOS."""
+        return [[*row, EOS] for row in _encode(self._source, texts)]
 
-    def encode_target(self, texts: Sequence[str], *, sampling: float = 0, seeds: Sequence[str] = ()) -> list[list[int]]:
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of the pieces alone: batches add BOS in front and EOS at the end."""
-        rows = _encode(self._target, texts)
-        return self.resample_target(rows, sampling, seeds) if sampling else rows
+        return _encode(self._target, texts)
 
-    def resample_source(self, rows: Iterable[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
+    def resample_source(self, rows: Sequence[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
         """Other ways to split the same texts: BPE-dropout with probability `sampling`, or unigram sampling with it as
         the exponent of the probabilities (the smaller, the more variety). Each row is a function of its seed alone."""
-        return self._resample(0, rows, sampling, [f"source {seed}" for seed in seeds])
+        return self._sampler(0, sampling).sample_rows(rows, [f"source {seed}" for seed in seeds])
 
-    def resample_target(self, rows: Iterable[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
-        return self._resample(len(self._processors) - 1, rows, sampling, [f"target {seed}" for seed in seeds])
+    def resample_target(self, rows: Sequence[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
+        last = len(self._processors) - 1
+        return self._sampler(last, sampling).sample_rows(rows, [f"target {seed}" for seed in seeds])
 
-    def _resample(
-        self, model: int, rows: Iterable[Sequence[int]], sampling: float, seeds: Sequence[str]
-    ) -> list[list[int]]:
+    def _sampler(self, model: int, sampling: float) -> SubwordSampler:
         if self.kind not in SAMPLERS:
             raise ValueError(f"a tokenizer of kind {self.kind} splits a text in one way only")
         key = model, sampling
         if key not in self._samplers:
             self._samplers[key] = SAMPLERS[self.kind](self._processors[model], sampling)
-        sampler = self._samplers[key]
-        return [sampler.sample(row, Random(seed)) for row, seed in zip(rows, seeds, strict=True)]
+        return self._samplers[key]
 
     def decode_target(self, rows: Iterable[Sequence[int]]) -> list[str]:
         """The texts; special ids are passed over, and bytes that are no UTF-8 become U+FFFD."""
