@@ -12,8 +12,8 @@ from typing import Any, get_type_hints
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
 
-from translator.errors import UserError
-from translator.schema.checks import did_you_mean, require
+from translator.errors import UserError, require
+from translator.schema.checks import did_you_mean
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig, TokenizerConfig
 from translator.schema.model import LstmConfig, TieEmbeddings, TransformerConfig
 from translator.schema.training import DecodeConfig, OptimConfig, TrainerConfig

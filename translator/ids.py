@@ -5,3 +5,4 @@ UNK = 1  # cannot come out of a tokenizer with byte fallback; kept because Sente
 BOS = 2  # the first input of the decoder
 EOS = 3  # the last piece of every source and every target
 NUM_SPECIAL = 4
+NUM_BYTES = 256  # pieces that byte fallback adds, one for each byte

@@ -6,7 +6,6 @@ last line without an end counts; a byte-order mark at the start of the file is n
 """
 
 import codecs
-import difflib
 import gzip
 import hashlib
 import io
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from translator.errors import UserError
+from translator.errors import UserError, nearest
 
 CHUNK = 1 << 20
 BYTE_ORDER_MARK = "\ufeff"
@@ -52,10 +51,10 @@ def combined_fingerprint(*parts: object) -> str:
     return digest.hexdigest()
 
 
-def did_you_mean(name: str, available: Iterable[str]) -> str:
+def suggestion(name: str, available: Iterable[str]) -> str:
     """ "; did you mean …?" where one of the available names is near, else nothing."""
-    nearest = difflib.get_close_matches(name, list(available), n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""
+    near = nearest(name, available)
+    return f"; did you mean {near}?" if near else ""
 
 
 def require_file(path: Path) -> None:
@@ -63,7 +62,7 @@ def require_file(path: Path) -> None:
         raise UserError(f"{path}: is a directory; give a file inside it")
     if not path.exists():
         neighbours = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise UserError(f"{path}: no such file{did_you_mean(path.name, neighbours)}")
+        raise UserError(f"{path}: no such file{suggestion(path.name, neighbours)}")
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -20,9 +20,9 @@ from translator.data.corpus import Corpus, Splits
 from translator.data.files import (
     FileFingerprint,
     combined_fingerprint,
-    did_you_mean,
     fingerprint_file,
     require_file,
+    suggestion,
 )
 from translator.errors import UserError
 
@@ -192,7 +192,7 @@ def _find_columns(
 
 def _missing(name: str, option: str, column: str, available: list[str], where: str = "") -> str:
     names = ", ".join(available) or "none"
-    return f"{name}: {option}={column}: no such column{where}; there are {names}{did_you_mean(column, available)}"
+    return f"{name}: {option}={column}: no such column{where}; there are {names}{suggestion(column, available)}"
 
 
 def _split_names(split: str) -> list[str]:
@@ -212,7 +212,7 @@ def _require_split(builder: DatasetBuilder, path: str, option: str, split: str |
             remedy = "; set data.test_split=null to go without" if option == "test_split" else ""
             raise UserError(
                 f"data.{option}={split}: {path} has no split {part}, but {', '.join(available)}"
-                f"{did_you_mean(part, available)}{remedy}"
+                f"{suggestion(part, available)}{remedy}"
             )
         if files and not files[part]:
             raise UserError(f"data.data_files: no file matches what is given for {part}")

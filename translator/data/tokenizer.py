@@ -22,12 +22,11 @@ from translator.data.atomic import new_folder
 from translator.data.bpe_dropout import BpeDropout
 from translator.data.subword_sampling import WORD_START, SubwordSampler, UnigramSampling
 from translator.errors import UserError
-from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
+from translator.ids import BOS, EOS, NUM_BYTES, NUM_SPECIAL, PAD, UNK
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 1  # of the saved folder; a higher number makes cached tokenizers be trained anew
-NUM_BYTES = 256  # pieces that byte fallback adds
 SAMPLERS = {"bpe": BpeDropout, "unigram": UnigramSampling}
 # The trained unigram model depends on the number of threads, so it is the same on every machine.
 NUM_TRAINING_THREADS = 4

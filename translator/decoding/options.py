@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
-from translator.errors import UserError
+from translator.errors import require
 
 Length = TypeVar("Length", float, Tensor)
 
@@ -21,9 +21,9 @@ class Sampling:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        _require(self.temperature > 0, "temperature", self.temperature, "must be greater than 0")
-        _require(self.top_k >= 0, "top_k", self.top_k, "must not be negative; 0 switches it off")
-        _require(0 < self.top_p <= 1, "top_p", self.top_p, "must be above 0 and at most 1")
+        require(self.temperature > 0, "temperature", self.temperature, "must be greater than 0")
+        require(self.top_k >= 0, "top_k", self.top_k, "must not be negative; 0 switches it off")
+        require(0 < self.top_p <= 1, "top_p", self.top_p, "must be above 0 and at most 1")
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class SearchOptions:
     sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
-        _require(self.beam_size >= 1, "beam_size", self.beam_size, "must be at least 1")
-        _require(self.num_hypotheses >= 1, "num_hypotheses", self.num_hypotheses, "must be at least 1")
-        _require(
+        require(self.beam_size >= 1, "beam_size", self.beam_size, "must be at least 1")
+        require(self.num_hypotheses >= 1, "num_hypotheses", self.num_hypotheses, "must be at least 1")
+        require(
             self.sampling is not None or self.num_hypotheses <= self.beam_size,
             "num_hypotheses",
             self.num_hypotheses,
             f"a beam of {self.beam_size} cannot give more hypotheses than that; widen the beam",
         )
-        _require(
+        require(
             self.length_penalty in LENGTH_PENALTIES,
             "length_penalty",
             self.length_penalty,
             f"give one of {', '.join(LENGTH_PENALTIES)}",
         )
         for name in ("alpha", "max_length_ratio", "max_length_extra", "min_length_ratio", "no_repeat_ngram"):
-            _require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
-        _require(self.repetition_penalty > 0, "repetition_penalty", self.repetition_penalty, "must be greater than 0")
-        _require(all(self.forbidden), "forbidden", self.forbidden, "a forbidden sequence needs at least one piece")
+            require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
+        require(self.repetition_penalty > 0, "repetition_penalty", self.repetition_penalty, "must be greater than 0")
+        require(all(self.forbidden), "forbidden", self.forbidden, "a forbidden sequence needs at least one piece")
 
     @property
     def is_normalized(self) -> bool:
@@ -98,8 +98,3 @@ def length_limits(
         longest.append(most + prefix_length)
         shortest.append(min(int(options.min_length_ratio * length), longest[-1]))
     return shortest, longest
-
-
-def _require(condition: bool, option: str, value: object, remedy: str) -> None:
-    if not condition:
-        raise UserError(f"{option}={value}: {remedy}")

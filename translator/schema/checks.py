@@ -1,15 +1,8 @@
 """How values are refused: by the option's name, its value and the remedy."""
 
 import re
-from difflib import get_close_matches
 
-from translator.errors import UserError
-
-
-def require(condition: bool, option: str, value: object, remedy: str) -> None:
-    """Refuses an option's value with a message that says what to do instead."""
-    if not condition:
-        raise UserError(f"{option}={value}: {remedy}")
+from translator.errors import nearest, require
 
 
 def require_positive(group: str, options: object, *names: str) -> None:
@@ -42,7 +35,6 @@ def did_you_mean(wrong: str, valid: list[str]) -> str:
     """
     group, _, name = wrong.rpartition(".")
     siblings = {known.rpartition(".")[2]: known for known in valid if known.rpartition(".")[0] == group}
-    near = [siblings[leaf] for leaf in get_close_matches(name, siblings, n=1)]
-    near = near or (get_close_matches(wrong, valid, n=1) if not siblings else [])
+    near = siblings.get(nearest(name, siblings) or "") if siblings else nearest(wrong, valid)
     valid = list(siblings.values()) or valid
-    return f"did you mean {near[0]}?" if near else f"choose one of {', '.join(valid)}"
+    return f"did you mean {near}?" if near else f"choose one of {', '.join(valid)}"

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from translator.ids import NUM_SPECIAL
-from translator.schema.checks import require, require_positive, require_probability
-
-# SentencePiece's byte fallback adds one piece for each of the 256 bytes to the special ids.
-NUM_BYTES = 256
+from translator.errors import require
+from translator.ids import NUM_BYTES, NUM_SPECIAL
+from translator.schema.checks import require_positive, require_probability
 
 
 @dataclass

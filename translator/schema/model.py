@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from translator.schema.checks import require, require_positive, require_probability
+from translator.errors import require
+from translator.schema.checks import require_positive, require_probability
 
 
 class Score(StrEnum):

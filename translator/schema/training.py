@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from translator.schema.checks import parse_duration, require, require_positive, require_probability
+from translator.errors import require
+from translator.schema.checks import parse_duration, require_positive, require_probability
 
 
 class OptimizerName(StrEnum):
