@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from translator.attention.scores import SCORES
 from translator.models.lstm import LstmSeq2Seq
-from translator.models.lstm_decoder import ClassicLayer, ParallelLayer
+from translator.models.lstm_attending import ClassicLayer, ParallelLayer
 from translator.models.lstm_encoder import BidirectionalEncoder
 from translator.models.lstm_layers import LstmLayer, SequenceDropout, lstm_cell
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
 from translator.models.embeddings import Embeddings
-from translator.models.lstm_decoder import ClassicLayer, Decoder, Recurrent, Source
+from translator.models.lstm_attending import ClassicLayer, Source
+from translator.models.lstm_decoder import Decoder, Recurrent
 from translator.models.lstm_encoder import BidirectionalEncoder
 
 

@@ -3,6 +3,8 @@
 Letters: S source length, B sentences, E embedding size, H hidden size of one direction.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -40,8 +42,8 @@ class BidirectionalEncoder(nn.Module):
         for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
             states = self._drop(states)
             ahead, _, _ = forwards(states, start, start)  # (S, B, H)
-            back, _, _ = backwards(_take(states, turned), start, start)  # (S, B, H), turned round
-            states = torch.cat((ahead, _take(back, turned)), dim=-1)  # (S, B, 2H)
+            back, _, _ = backwards(_Turn.apply(states, turned), start, start)  # (S, B, H), turned round
+            states = torch.cat((ahead, _Turn.apply(back, turned)), dim=-1)  # (S, B, 2H)
             summary = torch.cat((_take(ahead, last), _take(back, last)), dim=-1).squeeze(0)  # (B, 2H)
         return self._drop(states), summary * mask.any(dim=1, keepdim=True)
 
@@ -54,6 +56,28 @@ def _reversal(lengths: Tensor, num_steps: int) -> Tensor:
     """Which step of each sentence stands where when the sentence is turned round and its padding stays in place."""
     steps = torch.arange(num_steps, device=lengths.device).unsqueeze(1)  # (S, 1)
     return torch.where(steps < lengths, lengths - 1 - steps, steps)  # (S, B)
+
+
+class _Turn(torch.autograd.Function):
+    """Turns each sentence of a sequence (S, B, D) round. Twice is not at all, so the gradient is turned likewise.
+
+    Autograd would not know and add up, element by element, where each number goes to a place of its own.
+    """
+
+    @staticmethod
+    def forward(sequence: Tensor, turned: Tensor) -> Tensor:
+        num_rows = sequence.shape[1]
+        rows = turned * num_rows + torch.arange(num_rows, device=turned.device)  # (S, B)
+        return sequence.flatten(0, 1).index_select(0, rows.flatten()).view_as(sequence)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (turned,) = ctx.saved_tensors
+        return _Turn.forward(gradients[0], turned), None
 
 
 def _take(sequence: Tensor, steps: Tensor) -> Tensor:
