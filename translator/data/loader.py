@@ -15,7 +15,7 @@ from translator.data.token_table import LoadedRows, TokenTable
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
-WINDOW = 128  # about so many batches have their sentences sampled and packed together
+WINDOW = 128  # about so many batches have their sentences in memory, and sampled and packed together
 SAMPLED_TOGETHER = 4_096  # of these sentences at a time
 
 
@@ -84,29 +84,30 @@ class TableBatches:
         return Place(epoch, block=block + 1) if block + 1 < self.sampler.num_blocks else Place(epoch + 1)
 
     def _batches_of_block(self, epoch: int, block: int, first: int) -> Iterator[Batch]:
+        """Those from the position `first` on. Their rows are copied from the table a window at a time."""
         batches = self.sampler.block(epoch, block)
-        if not self.sampling:
-            loaded = LoadedRows(self.table, np.concatenate(batches[first:]))
-            for rows in batches[first:]:
-                yield Batch.from_rows(*loaded.rows(rows), rows)
-            return
         num_windows = max(1, round(len(batches) / WINDOW))
         bounds = [len(batches) * window // num_windows for window in range(num_windows + 1)]
-        windows = [(start, end) for start, end in pairwise(bounds) if end > first]
-        loaded = LoadedRows(self.table, np.concatenate(batches[windows[0][0] :]))
-        for start, end in windows:
-            rng = np.random.default_rng([self.sampler.seed, epoch, start, *([block, 3] if block else [])])
-            sampled = self._sampled_window(epoch, batches[start:end], loaded, rng)
-            yield from islice(sampled, max(0, first - start), None)
+        for start, end in pairwise(bounds):
+            if end <= first:
+                continue
+            if self.sampling:
+                rng = np.random.default_rng([self.sampler.seed, epoch, start, *([block, 3] if block else [])])
+                yield from islice(self._sampled_window(epoch, batches[start:end], rng), max(0, first - start), None)
+            else:
+                yield from self._window(batches[max(start, first) : end])
 
-    def _sampled_window(
-        self, epoch: int, batches: list[np.ndarray], loaded: LoadedRows, rng: np.random.Generator
-    ) -> Iterator[Batch]:
+    def _window(self, batches: list[np.ndarray]) -> Iterator[Batch]:
+        loaded = LoadedRows(self.table, np.concatenate(batches))
+        for rows in batches:
+            yield Batch.from_rows(*loaded.rows(rows), rows)
+
+    def _sampled_window(self, epoch: int, batches: list[np.ndarray], rng: np.random.Generator) -> Iterator[Batch]:
         """The rows of these batches, sampled and packed again."""
         assert self.tokenizer is not None
         rows = np.concatenate(batches)
         seeds = [f"{self.sampler.seed} {epoch} {row}" for row in rows.tolist()]
-        sources, targets = loaded.rows(rows)
+        sources, targets = LoadedRows(self.table, rows).rows(rows)
         new_sources = self._sampled(self.tokenizer.resample_source, sources, seeds)
         new_targets = self._sampled(self.tokenizer.resample_target, targets, seeds)
         target_lengths = new_targets.lengths + 1  # with EOS
