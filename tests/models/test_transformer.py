@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from translator.attention.multihead import MultiHeadAttention
 from translator.models.transformer import Transformer
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, FeedForward, LayerOptions
+from translator.models.transformer_step import ROOM
 
 SIZE, HEADS, INNER = 12, 3, 20
 
@@ -80,7 +81,7 @@ def test_decoder_layer_equals_torchs(norm_order: str) -> None:
     memory_mask, causal = masks()
     x, memory = torch.randn(2, 4, SIZE), torch.randn(2, 6, SIZE)
     expected = reference(x, memory, tgt_mask=~causal, memory_key_padding_mask=~memory_mask)
-    actual, _, _ = ours(x, causal, ours.cross_attention.project_memory(memory), memory_mask[:, None, None])
+    actual, _ = ours(x, causal, ours.cross_attention.project_memory(memory), memory_mask[:, None, None])
     torch.testing.assert_close(actual, expected)
 
 
@@ -177,5 +178,28 @@ def test_hypotheses_of_a_sentence_share_its_memory() -> None:
     state = model.start(model.encode(source, torch.ones(2, 6, dtype=torch.bool)))
     state = model.step(torch.tensor([2, 2]), state).state
     wide = state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
-    assert wide.memory[0].keys.data_ptr() == state.memory[0].keys.data_ptr()
-    assert wide.prefix[0].keys.shape[0] == 6
+    assert wide.memory.data_ptr() == state.memory.data_ptr()
+    assert wide.slots.table.data_ptr() == state.slots.table.data_ptr()
+
+
+def test_two_continuations_of_a_state_leave_each_other_alone() -> None:
+    """Also where one of them has written its keys behind those that both have."""
+    model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, dropout=0.0).eval()
+    source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
+    state = model.step(torch.tensor([2, 2]), model.start(model.encode(source, mask))).state
+    first = model.step(torch.tensor([5, 6]), state).state
+    second = model.step(torch.tensor([7, 8]), state).state
+    for tokens, after in (([5, 6], first), ([7, 8], second)):
+        target = torch.tensor([[2, 2], tokens, [9, 9]]).T  # (B, T)
+        expected = model.project(model(source, mask, target).states[:, -1])
+        torch.testing.assert_close(model.step(torch.tensor([9, 9]), after).logits, expected)
+
+
+def test_a_table_of_slots_grows() -> None:
+    model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, dropout=0.0).double().eval()
+    source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
+    target = torch.randint(4, 17, (2, 3 * ROOM))
+    state = model.start(model.encode(source, mask))
+    for tokens in target.unbind(1):
+        logits, state, _ = model.step(tokens, state)
+    torch.testing.assert_close(logits, model.project(model(source, mask, target).states[:, -1]))

@@ -23,33 +23,46 @@ from translator.decoding.options import Hypothesis, SearchOptions
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Seq2Seq
 
-BLOCK = 32  # neighbouring pieces of the vocabulary whose maximum is taken first when looking for the best
+GROUP = 16  # pieces of the vocabulary whose maximum is taken first when looking for the best
 
 
-def top_candidates(scores: Tensor, num_best: int) -> tuple[Tensor, Tensor]:
-    """`topk` of each row of scores (A, N), best first, several times faster on CPUs: values and where they are.
+def top_candidates(log_probs: Tensor, scores: Tensor, num_best: int) -> tuple[Tensor, Tensor]:
+    """`topk` of the sums of log_probs (A, k, V) and scores (A, k) over all k · V places, best first: values and places.
 
-    The best elements lie in the blocks with the best maxima, and there are few blocks.
+    The best elements lie in the groups with the best maxima, and there are few groups. On CPUs this is several times
+    faster than `topk`, and most of the sums are never needed.
     """
-    num_rows, num_scores = scores.shape
-    num_blocks = num_scores // BLOCK
-    if num_blocks <= 2 * num_best:
-        return scores.topk(num_best)
-    whole = scores[:, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK))
-    best_blocks = whole.amax(2).topk(num_best, sorted=False).indices  # (A, n)
-    places = (best_blocks[:, :, None] * BLOCK + torch.arange(BLOCK, device=scores.device)).flatten(1)  # (A, n · BLOCK)
-    rest = torch.arange(num_blocks * BLOCK, num_scores, device=scores.device).expand(num_rows, -1)
-    places = torch.cat([places, rest], 1)
-    values, chosen = scores.gather(1, places).topk(num_best)
+    num_sentences, width, vocab_size = log_probs.shape
+    num_groups = vocab_size // GROUP
+    if num_groups * width <= 2 * num_best:
+        return _top((log_probs + scores[:, :, None]).flatten(1), num_best)
+    # The members of a group lie `num_groups` apart, so that neighbouring groups' maxima are taken at once.
+    grouped = log_probs[:, :, : num_groups * GROUP].unflatten(2, (GROUP, num_groups))
+    maxima = (grouped.amax(2) + scores[:, :, None]).flatten(1)  # (A, k · groups)
+    best_groups = _top(maxima, num_best)[1]  # (A, n)
+    firsts = best_groups // num_groups * vocab_size + best_groups % num_groups
+    members = torch.arange(0, num_groups * GROUP, num_groups, device=firsts.device)
+    places = (firsts[:, :, None] + members).flatten(1)  # (A, n · GROUP)
+    if num_groups * GROUP < vocab_size:
+        rest = torch.arange(num_groups * GROUP, vocab_size, device=firsts.device)
+        rest = (rest + vocab_size * torch.arange(width, device=firsts.device)[:, None]).flatten()
+        places = torch.cat([places, rest.expand(num_sentences, -1)], 1)
+    values = log_probs.flatten(1).gather(1, places) + scores.gather(1, places // vocab_size)
+    values, chosen = _top(values, num_best)
     return values, places.gather(1, chosen)
+
+
+def _top(values: Tensor, num_best: int) -> tuple[Tensor, Tensor]:
+    """`topk` of each row, which is slow where only one is asked for."""
+    best = values.max(1, keepdim=True) if num_best == 1 else values.topk(num_best)
+    return best.values, best.indices
 
 
 def _expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best continuations of hypotheses with scores (A, k): their scores, hypotheses and pieces, all (A, n)."""
-    num_sentences, width = scores.shape
     vocab_size = log_probs.size(1)
-    totals = log_probs.view(num_sentences, width, vocab_size).add_(scores[:, :, None]).flatten(1)  # (A, k · V)
-    values, places = top_candidates(totals, min(num_best, totals.size(1)))
+    num_places = scores.size(1) * vocab_size
+    values, places = top_candidates(log_probs.view(*scores.shape, vocab_size), scores, min(num_best, num_places))
     # A diverged model's NaN would count as the best of all and never be comparable.
     values = values.masked_fill(values.isnan(), -torch.inf)
     parents, tokens = places // vocab_size, places % vocab_size

@@ -80,7 +80,8 @@ def sample(
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, ids[sentences, :, :step].flatten(0, 1))  # (R, V)
         if sampling is None or uniform is None:
-            values, tokens = (best.squeeze(1) for best in top_candidates(log_probs, 1))
+            nothing = log_probs.new_zeros(log_probs.size(0), 1)
+            values, tokens = (best.squeeze(1) for best in top_candidates(log_probs[:, None], nothing, 1))
         else:
             tokens = draw(truncated_probabilities(log_probs, sampling), uniform[sentences, step].flatten())
             values = log_probs.gather(1, tokens[:, None]).squeeze(1)

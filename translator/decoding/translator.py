@@ -13,6 +13,7 @@ from translator.decoding.ensemble import Ensemble
 from translator.decoding.scorer import Forced, score_targets
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
+from translator.decoding.workers import for_each
 from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq
 
@@ -129,8 +130,9 @@ class Translator:
         """
         parts = self._parts(lines, prefixes, first_line)
         with evaluating(self.model):
-            for batch in self._batches([len(part.ids) for part in parts]):
-                self._search([parts[index] for index in batch], need_alignment or need_attention)
+            batches = [[parts[index] for index in batch] for batch in self._batches([len(part.ids) for part in parts])]
+            need_any = need_alignment or need_attention
+            for_each(lambda batch: self._search(batch, need_any), batches, self.device)
         by_line: dict[int, list[_Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)

@@ -1,43 +1,20 @@
 """The Transformer (Vaswani et al. 2017): encoder, decoder and the translation model made of them.
 
-Letters: B sentences, S source length, T target length, D model size, F feed-forward size, H heads, L decoder layers,
-R rows (hypotheses) during search, K = R / B.
+Letters: B sentences, S source length, T target length, D model size, F feed-forward size, H heads, R rows
+(hypotheses) during search, V vocabulary.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from translator.attention.dropout import Dropout
-from translator.attention.multihead import KeyValue
 from translator.attention.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
 from translator.models.embeddings import Embeddings
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, LayerOptions, initialize
-
-
-@dataclass(frozen=True)
-class TransformerState(State):
-    """The keys and values so far: of the source once for each sentence, of the target for each hypothesis."""
-
-    memory: tuple[KeyValue, ...]  # for each layer (B, H, S, D/H)
-    memory_mask: Tensor  # (B, 1, 1, S)
-    prefix: tuple[KeyValue, ...]  # for each layer (R, H, t, D/H), t tokens having been fed
-
-    @property
-    def length(self) -> int:
-        """The number of tokens fed so far."""
-        return self.prefix[0].keys.shape[2] if self.prefix else 0
-
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
-        memory, memory_mask = self.memory, self.memory_mask
-        if sentences is not None:
-            memory = tuple(layer.select(sentences) for layer in memory)
-            memory_mask = memory_mask.index_select(0, sentences)
-        return type(self)(memory, memory_mask, tuple(layer.select(rows) for layer in self.prefix))
+from translator.models.transformer_step import TransformerState, decode_step, start_state
 
 
 class Transformer(Seq2Seq):
@@ -121,40 +98,38 @@ class Transformer(Seq2Seq):
         if teacher_forcing != 1:
             raise ValueError("a Transformer reads the whole target at once: teacher_forcing must be 1")
         memory = self.encode(source, source_mask)
+        memory_mask = source_mask[:, None, None, :]  # (B, 1, 1, S)
         # Padding at the end of the target needs no mask of its own: no real position looks that far ahead.
         length = target_in.shape[1]
         causal_mask = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()  # (T, T)
-        states, _, attention = self._decode(target_in, self.start(memory), causal_mask, need_weights)
-        return Decoded(states, attention)
+        layers = self._decoder_layers()
+        key_values = [layer.cross_attention.project_memory(memory.states) for layer in layers]
+        x = self._embed_target(target_in, 0)  # (B, T, D)
+        attention = []
+        for layer, key_value in zip(layers, key_values, strict=True):
+            x, weights = layer(x, causal_mask, key_value, memory_mask, need_weights=need_weights)
+            attention.append(weights)
+        return Decoded(self.decoder_norm(x), torch.stack(attention, 1) if need_weights else None)
 
     def start(self, memory: Memory) -> TransformerState:
-        layers = []
-        for layer in self.decoder:
-            assert isinstance(layer, DecoderLayer)
-            layers.append(layer.cross_attention.project_memory(memory.states))
-        return TransformerState(tuple(layers), memory.mask[:, None, None, :], ())
+        return start_state(self._decoder_layers(), memory)
 
+    @torch.no_grad()
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
+        """The same as `forward` for one position; no gradient flows through it."""
         assert isinstance(state, TransformerState)
-        states, state, attention = self._decode(tokens[:, None], state, None, need_weights)
-        return Step(self.project(states[:, 0]), state, attention[:, :, :, 0] if attention is not None else None)
+        x = self._embed_target(tokens[:, None], state.length).squeeze(1)  # (R, D)
+        x, state, attention = decode_step(self._decoder_layers(), x, state, need_weights)
+        logits = self.project(self.decoder_norm(x))  # (R, V)
+        return Step(logits, state, torch.stack(attention, 1) if need_weights else None)
 
-    def _decode(
-        self, tokens: Tensor, state: TransformerState, self_mask: Tensor | None, need_weights: bool
-    ) -> tuple[Tensor, TransformerState, Tensor | None]:
-        """Feeds the tokens (R, T) after those of the state; gives states (R, T, D), attention (R, L, H, T, S)."""
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return list(self.decoder)  # type: ignore[arg-type]
+
+    def _embed_target(self, tokens: Tensor, offset: int) -> Tensor:
+        """The decoder's input (R, T, D) for tokens (R, T), the first of which is at position `offset`."""
         embedded = self.embeddings.embed_target(tokens) * self.embedding_scale
-        x = self.dropout(self.target_positions(embedded, state.length))  # (R, T, D)
-        prefixes, attention = [], []
-        for index, layer in enumerate(self.decoder):
-            prefix = state.prefix[index] if state.prefix else None
-            x, prefix, weights = layer(
-                x, self_mask, state.memory[index], state.memory_mask, prefix, need_weights=need_weights
-            )
-            prefixes.append(prefix)
-            attention.append(weights)
-        state = TransformerState(state.memory, state.memory_mask, tuple(prefixes))
-        return self.decoder_norm(x), state, torch.stack(attention, 1) if need_weights else None
+        return self.dropout(self.target_positions(embedded, offset))
 
 
 def _additive_positions(name: str, size: int, max_positions: int) -> nn.Module:

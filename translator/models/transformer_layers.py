@@ -1,6 +1,6 @@
 """The layers of a Transformer: residual branches around attention and a feed-forward network.
 
-Letters: B sentences, S source length, T target length, D model size, F feed-forward size, H heads, R rows (hypotheses).
+Letters: B sentences, S source length, T target length, D model size, F feed-forward size, H heads.
 """
 
 from collections.abc import Iterable
@@ -118,7 +118,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention, attention to the source and feed-forward network (Vaswani et al. 2017, figure 1, right).
 
-    One code path serves the whole target at once and one step at a time, so the two cannot drift apart.
+    `forward` is for a whole target; `translator.models.transformer_step` feeds the same modules one step at a time.
     """
 
     def __init__(self, options: LayerOptions) -> None:
@@ -132,38 +132,23 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Tensor,  # (R, T, D)
-        self_mask: Tensor | None,  # broadcastable to (R, H, T, t + T)
+        x: Tensor,  # (B, T, D)
+        self_mask: Tensor | None,  # broadcastable to (B, H, T, T)
         memory: KeyValue,  # (B, H, S, D/H)
         memory_mask: Tensor,  # (B, 1, 1, S)
-        prefix: KeyValue | None = None,  # (R, H, t, D/H), of the t positions before x
         *,
         need_weights: bool = False,
-    ) -> tuple[Tensor, KeyValue, Tensor | None]:
-        """The new x, the prefix with x appended, and the attention to the source (R, H, T, S) where asked for."""
-        offset = prefix.keys.shape[2] if prefix is not None else 0
-        queries, key_value = self.self_attention.project(self.self_residual.enter(x), offset)
-        if prefix is not None:
-            key_value = prefix.append(key_value)
+    ) -> tuple[Tensor, Tensor | None]:
+        """The new x, and the attention to the source (B, H, T, S) where asked for."""
+        queries, key_value = self.self_attention.project(self.self_residual.enter(x))
         attended, _ = self.self_attention(queries, key_value, self_mask)
         x = self.self_residual.leave(x, attended)
 
-        attended, weights = self.attend_to_memory(self.cross_residual.enter(x), memory, memory_mask, need_weights)
+        queries = self.cross_attention.project_queries(self.cross_residual.enter(x))
+        attended, weights = self.cross_attention(queries, memory, memory_mask, need_weights=need_weights)
         x = self.cross_residual.leave(x, attended)
         x = self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
-        return x, key_value, weights
-
-    def attend_to_memory(
-        self, x: Tensor, memory: KeyValue, memory_mask: Tensor, need_weights: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        """The hypotheses of a sentence ask its one memory together, as if they were further positions."""
-        num_rows, length, _ = x.shape
-        num_sentences = memory.keys.shape[0]
-        queries = self.cross_attention.project_queries(x.reshape(num_sentences, -1, x.shape[-1]))  # (B, H, K·T, D/H)
-        attended, weights = self.cross_attention(queries, memory, memory_mask, need_weights=need_weights)
-        if weights is not None:
-            weights = weights.unflatten(2, (-1, length)).transpose(1, 2).flatten(0, 1)  # (R, H, T, S)
-        return attended.reshape(num_rows, length, -1), weights
+        return x, weights
 
 
 def initialize(layers: Iterable[nn.Module], num_layers: int, norm_order: str) -> None:

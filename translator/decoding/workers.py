@@ -1,0 +1,42 @@
+"""Batches side by side. The steps of a search are too small to be worth dividing, but whole batches are independent."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+
+
+def for_each(function: Callable[[Item], None], items: Sequence[Item], device: torch.device) -> None:
+    """Calls the function with every item: on a CPU with as many at a time as torch may use threads, in one thread each.
+
+    A single item has all threads to itself. Items are begun in order. torch lets other Python threads run while it
+    computes.
+    """
+    num_workers = min(torch.get_num_threads(), len(items)) if device.type == "cpu" else 1
+    if num_workers <= 1:
+        for item in items:
+            function(item)
+        return
+    with _one_thread_each(), ThreadPoolExecutor(num_workers) as workers:
+        running = [workers.submit(function, item) for item in items]
+        try:
+            for future in running:
+                future.result()
+        except BaseException:  # also Ctrl-C: what has not begun is not begun any more
+            workers.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """torch computes each operation in one thread, and afterwards in as many as before."""
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(num_threads)
