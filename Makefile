@@ -42,6 +42,7 @@ bench: $(STAMP) ## measure speed and memory; nothing else should run meanwhile
 	$(BIN)/python scripts/bench_data.py
 	$(BIN)/python scripts/bench_transformer.py
 	$(BIN)/python scripts/bench_lstm.py
+	$(BIN)/python scripts/bench_training.py
 	$(BIN)/python scripts/bench_decoding.py
 
 tensorboard: $(STAMP) ## look at all runs in the browser
