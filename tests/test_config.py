@@ -173,7 +173,9 @@ def test_saved_configuration_is_read_back_unchanged(tmp_path: Path, model: str) 
     assert load_file(tmp_path / "config.yaml") == config
 
 
-def test_a_resumed_run_keeps_its_configuration_but_for_what_is_said_now(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_configuration_but_for_what_is_said_now(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = composed("model=lstm", "model.hidden_size=32", "seed=5", f"run_dir={tmp_path}")
     save_file(config, tmp_path / "config.yaml")
     resumed = composed(f"resume={tmp_path}", "trainer.max_updates=99")
@@ -181,6 +183,10 @@ def test_a_resumed_run_keeps_its_configuration_but_for_what_is_said_now(tmp_path
     assert (resumed.seed, resumed.trainer.max_updates) == (5, 99)
     assert resumed.run_dir is not None
     assert Path(resumed.run_dir).resolve() == tmp_path.resolve()
+    assert cli.main(lambda config: config, ["--cfg", "job", f"resume={tmp_path}", "seed=6"]) == []
+    shown = capsys.readouterr().out
+    assert "hidden_size: 32" in shown
+    assert "seed: 6" in shown
     assert "did you mean model.hidden_size?" in refusal(f"resume={tmp_path}", "model.hiden_size=3")
     assert "one value at a time" in refusal(f"resume={tmp_path}", "seed=1,2")
     assert "keeps its groups" in refusal(f"resume={tmp_path}", "model=transformer")

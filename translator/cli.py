@@ -22,7 +22,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from translator.config import SCHEMAS, Config, load, option_names
+from translator.config import SCHEMAS, Config, load, option_names, to_yaml
 from translator.errors import UserError
 from translator.schema.checks import did_you_mean
 from translator.training.run_directory import RUNS, newest_run, resolve_run
@@ -43,9 +43,14 @@ def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> lis
     arguments = [_without_plus(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     options = get_args_parser().parse_args(arguments)
     results: list[Any] = []
-    is_question = options.help or options.hydra_help or options.shell_completion or options.info or options.cfg
-    if not is_question and (resumed := _resumed(options.overrides, options.multirun)):
-        return [job(resumed)]
+    is_question = options.help or options.hydra_help or options.shell_completion or options.info
+    if not is_question and options.cfg in (None, "job"):
+        resumed = _resumed(options.overrides, options.multirun)
+        if resumed is not None and options.cfg:
+            print(to_yaml(resumed), end="")
+            return []
+        if resumed is not None:
+            return [job(resumed)]
 
     refusals: list[UserError] = []
 

@@ -117,9 +117,9 @@ def _train(
 
 
 def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
-    """The first rank makes the tokenizer and the tables; the others find them made."""
+    """The first rank makes the tokenizer and the tables, which may take hours; the others find them made."""
     data = prepare_data(config) if ranks.is_main else None
-    ranks.gather(None)
+    ranks.wait_for_all()
     return data or prepare_data(config)
 
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from translator.models.transformer import Transformer
 from translator.training import loss as loss_module
-from translator.training.loss import TranslationLoss, smoothed_cross_entropy
+from translator.training.loss import TranslationLoss, real_positions, smoothed_cross_entropy
 
 SMOOTHING = (0.0, 0.1, 0.7)
 
@@ -38,6 +38,14 @@ def test_value_and_gradients_equal_torchs(
     assert not nll.requires_grad
     ours = torch.autograd.grad(loss * 0.37, inputs)
     torch.testing.assert_close(ours, torch.autograd.grad(expected * 0.37, inputs))
+
+
+def test_real_positions_are_those_of_the_mask() -> None:
+    torch.manual_seed(0)
+    for shape in ((1, 1), (7, 5), (300, 41)):
+        mask = torch.rand(shape) < 0.8
+        expected = mask.flatten().nonzero().squeeze(1)
+        assert real_positions(mask, len(expected)).equal(expected)
 
 
 def test_extreme_logits_stay_finite() -> None:
@@ -81,6 +89,7 @@ def test_sums_over_real_positions_only() -> None:
         target_in=torch.tensor([[2, 5, 6], [2, 7, 0]]),
         target_out=target_out,
         target_mask=target_out != 0,
+        num_target_tokens=int((target_out != 0).sum()),
     )
     output = TranslationLoss(0.1)(model, batch)
     logits = model.project(model(batch.source, batch.source_mask, batch.target_in).states)

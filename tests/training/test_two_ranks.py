@@ -27,7 +27,10 @@ import test_two_ranks as here
 from translator.training.distributed import connect
 
 mode, folder = sys.argv[2], Path(sys.argv[3])
-with connect("cpu") as ranks:
+with connect("cpu", timeout_minutes=0.2 if mode == "slow" else 30) as ranks:
+    if mode == "slow" and ranks.is_main:
+        time.sleep(14)  # longer than the ranks would wait for each other elsewhere
+    ranks.wait_for_all()
     trainer, losses = here.make_double_trainer(folder, ranks)
     collect = trainer.updater.collect
 
@@ -128,6 +131,12 @@ def test_a_signal_to_one_rank_stops_both_and_they_can_be_resumed(tmp_path: Path)
     results = run_two("resume", tmp_path)
     assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
     assert_like_one_process(tmp_path, skipped=4)
+
+
+@pytest.mark.slow
+def test_a_rank_that_prepares_data_for_long_is_waited_for(tmp_path: Path) -> None:
+    results = run_two("slow", tmp_path)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
 
 
 def test_a_rank_that_fails_ends_the_job_and_is_named(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 _BUCKET_BYTES = 32 * 2**20
 _PATIENCE_SECONDS = 2.0  # for the other ranks to say why they ended
+_NO_LIMIT = timedelta(days=365)
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Ranks:
 
     rank: int = 0
     count: int = 1
-    local_rank: int = 0
+    patient_group: Any = None  # the same processes, which wait for each other as long as it takes
 
     @property
     def is_main(self) -> bool:
@@ -66,6 +67,11 @@ class Ranks:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         self.sum_tensors(gradients)
+
+    def wait_for_all(self) -> None:
+        """Goes on when every rank is here, however long the work of one of them takes."""
+        if self.count > 1:
+            dist.barrier(self.patient_group)
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value, in order of rank, on every rank."""
@@ -108,7 +114,7 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
         world_size=count,
         timeout=timedelta(minutes=timeout_minutes),
     )
-    ranks = Ranks(rank, count, local_rank())
+    ranks = Ranks(rank, count, dist.new_group(backend="gloo", timeout=_NO_LIMIT))
     try:
         yield ranks
     except Exception as error:

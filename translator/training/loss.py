@@ -27,6 +27,7 @@ class TrainingBatch(Protocol):
     target_in: Tensor  # (B, T)
     target_out: Tensor  # (B, T)
     target_mask: Tensor  # (B, T)
+    num_target_tokens: int  # True in target_mask
 
 
 class LossOutput(NamedTuple):
@@ -48,12 +49,21 @@ class TranslationLoss:
     def __call__(self, model: Seq2Seq, batch: TrainingBatch, *, teacher_forcing: float = 1.0) -> LossOutput:
         # The model is called, not its methods, so that wrappers such as torch.compile's see the whole forward pass.
         decoded = model(batch.source, batch.source_mask, batch.target_in, teacher_forcing=teacher_forcing)
-        states = decoded.states[batch.target_mask]  # (N, D)
-        targets = batch.target_out[batch.target_mask]  # (N,)
+        positions = real_positions(batch.target_mask, batch.num_target_tokens)  # (N,)
+        states = decoded.states.flatten(0, 1).index_select(0, positions)  # (N, D)
+        targets = batch.target_out.flatten().index_select(0, positions)  # (N,)
         loss_sum, nll_sum = smoothed_cross_entropy(
             states, model.output_weight, model.output_bias, targets, self.label_smoothing
         )
-        return LossOutput(loss_sum, nll_sum.detach(), targets.numel())
+        return LossOutput(loss_sum, nll_sum.detach(), batch.num_target_tokens)
+
+
+def real_positions(mask: Tensor, num_tokens: int) -> Tensor:
+    """The places of the True ones in the flattened mask, in order.
+
+    A GPU that has to count them makes the CPU wait for it. Their number is known, so a stable sort brings them first.
+    """
+    return mask.flatten().int().argsort(descending=True, stable=True)[:num_tokens]  # (N,)
 
 
 def smoothed_cross_entropy(
