@@ -44,8 +44,16 @@ class AdditiveScore(Score):
         projected = self.query_projection(queries)  # (…, T, A)
         # (…, T, S, A) is A times as large as the scores, so there is only one of it: tanh overwrites the sum, whose
         # value the gradient does not need.
+        if _prefers_sigmoid(projected):
+            pairs = torch.add(2 * projected.unsqueeze(-2), prepared.unsqueeze(-3), alpha=2).sigmoid_()
+            return 2 * self.energy(pairs).squeeze(-1) - self.energy.weight.sum()  # tanh(x) = 2 σ(2x) - 1
         pairs = (projected.unsqueeze(-2) + prepared.unsqueeze(-3)).tanh_()
         return self.energy(pairs).squeeze(-1)
+
+
+def _prefers_sigmoid(x: Tensor) -> bool:
+    """On CPUs torch's σ takes a quarter of the time of its tanh. Half precision would lose digits by the detour."""
+    return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and not torch.compiler.is_compiling()
 
 
 class DotScore(Score):
