@@ -44,14 +44,15 @@ def test_killed_and_resumed_is_the_same_bit_for_bit(model: str, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_quietly_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_quietly_and_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     with start(tmp_path, *SMOKE) as process:
         deadline = time.monotonic() + 120
         while not list((tmp_path / "temporary").glob("verify_resume*")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, messages = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert messages == ""
     assert not list((tmp_path / "temporary").glob("verify_resume*"))
 

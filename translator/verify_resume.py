@@ -8,6 +8,7 @@ import argparse
 import os
 import random
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -216,4 +217,6 @@ def _explain(is_repeatable: bool, device: str) -> str:
 
 
 if __name__ == "__main__":
+    # As after Ctrl-C, the training process is ended and the folder removed.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     sys.exit(main())
