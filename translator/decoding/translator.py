@@ -13,7 +13,7 @@ from translator.decoding.ensemble import Ensemble
 from translator.decoding.scorer import Forced, score_targets
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
-from translator.decoding.workers import for_each
+from translator.decoding.workers import for_each, num_workers
 from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq
 
@@ -130,7 +130,10 @@ class Translator:
         """
         parts = self._parts(lines, prefixes, first_line)
         with evaluating(self.model):
-            batches = [[parts[index] for index in batch] for batch in self._batches([len(part.ids) for part in parts])]
+            # Those that are translated together share the budget, so that memory does not grow with the threads.
+            budget = self.batch_tokens // num_workers(self.device)
+            indices = self._batches([len(part.ids) for part in parts], budget)
+            batches = [[parts[index] for index in batch] for batch in indices]
             need_any = need_alignment or need_attention
             for_each(lambda batch: self._search(batch, need_any), batches, self.device)
         by_line: dict[int, list[_Part]] = {}
@@ -148,7 +151,7 @@ class Translator:
         results: list[Forced | None] = [None] * len(source_ids)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
         with evaluating(self.model):
-            for batch in self._batches(lengths):
+            for batch in self._batches(lengths, self.batch_tokens):
                 source, mask = self._tensors([source_ids[index] for index in batch])
                 chosen = [target_ids[index] for index in batch]
                 scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
@@ -196,13 +199,13 @@ class Translator:
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
         return [_num_pieces(ids) for ids in self.tokenizer.encode_source(list(texts))]
 
-    def _batches(self, lengths: list[int]) -> Iterator[list[int]]:
+    def _batches(self, lengths: list[int], budget: int) -> Iterator[list[int]]:
         """Indices of sentences of about the same length, the longest first, under the budget of tokens."""
         batch: list[int] = []
         longest = 0
         for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
             longest = max(longest, lengths[index], SHORTEST)
-            if batch and (len(batch) + 1) * longest > self.batch_tokens:
+            if batch and (len(batch) + 1) * longest > budget:
                 yield batch
                 batch, longest = [], max(lengths[index], SHORTEST)
             batch.append(index)

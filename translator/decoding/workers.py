@@ -10,18 +10,23 @@ import torch
 Item = TypeVar("Item")
 
 
+def num_workers(device: torch.device) -> int:
+    """How many batches are computed at a time: on a CPU as many as torch may use threads."""
+    return torch.get_num_threads() if device.type == "cpu" else 1
+
+
 def for_each(function: Callable[[Item], None], items: Sequence[Item], device: torch.device) -> None:
-    """Calls the function with every item: on a CPU with as many at a time as torch may use threads, in one thread each.
+    """Calls the function with every item, with several of them at a time, in one thread each.
 
     A single item has all threads to itself. Items are begun in order. torch lets other Python threads run while it
     computes.
     """
-    num_workers = min(torch.get_num_threads(), len(items)) if device.type == "cpu" else 1
-    if num_workers <= 1:
+    num_together = min(num_workers(device), len(items))
+    if num_together <= 1:
         for item in items:
             function(item)
         return
-    with _one_thread_each(), ThreadPoolExecutor(num_workers) as workers:
+    with _one_thread_each(), ThreadPoolExecutor(num_together) as workers:
         running = [workers.submit(function, item) for item in items]
         try:
             for future in running:
