@@ -49,7 +49,8 @@ class RunOutcome:
 def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
     """Trains, evaluates and leaves everything in one folder.
 
-    With `num_held_out`, so many sentences of the validation set take the place of all of it and of the test set.
+    With `num_held_out`, validation is the loss of one batch and the translation of so many sentences, and there is no
+    test.
     """
     keep_memory()
     if config.trainer.threads:

@@ -177,7 +177,7 @@ def _attempt(arguments: list[str], kill_after: int | None = None, delay: float =
                         was_asked_to_die = True
         finally:
             process.kill()
-    was_killed = was_asked_to_die and process.returncode != 0
+    was_killed = was_asked_to_die and process.returncode == -signal.SIGKILL
     if process.returncode and not was_killed:
         _fail(process.returncode, lines)
     gaps = [later - earlier for earlier, later in pairwise(times)]

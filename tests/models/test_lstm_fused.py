@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from translator.attention.scores import AdditiveScore
 from translator.models import lstm_attending
 from translator.models.lstm_attending import Attention, ClassicLayer, FirstLayer
 from translator.models.lstm_fused import is_suitable
@@ -87,9 +88,14 @@ def test_gradients_by_finite_differences(calls: list[bool]) -> None:
     assert all(calls)
 
 
-def test_projections_too_large_for_an_exponential_take_the_loop(
-    calls: list[bool], use_loop: Callable[[], None]
-) -> None:
+def test_half_precision_takes_the_loop() -> None:
+    score = AdditiveScore(3, 3, 3).half()
+    inputs, hidden, prepared = (torch.zeros(shape, dtype=torch.float16) for shape in ((2, 1, 3), (1, 3), (1, 4, 3)))
+    assert not is_suitable(inputs, hidden, score, prepared)
+    assert is_suitable(inputs.float(), hidden.float(), score.float(), prepared.float())
+
+
+def test_projections_too_large_for_an_exponential_take_the_loop(calls: list[bool]) -> None:
     case = Case(dtype=torch.float32, scale=300.0)
     values, gradients = case.results()
     assert calls == [False]

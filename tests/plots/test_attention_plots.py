@@ -46,6 +46,10 @@ def test_a_font_installed_after_matplotlib_made_its_list_is_found(monkeypatch: p
     assert fonts_for("狗猫") == (["DejaVu Sans", "DejaVu Serif"], {"猫"})
 
 
+def test_a_font_that_is_gone_writes_nothing(tmp_path: Path) -> None:
+    assert fonts._characters_of(str(tmp_path / "gone.ttf")) == frozenset()
+
+
 def test_missing_characters_are_told_of_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ import torch
 from training_toys import Stop, make_model, make_trainer, stop_after
 
 from translator.errors import UserError
+from translator.training import run_comparison
 from translator.training import trainer as trainer_module
 from translator.training.checkpoint import CheckpointStore
 from translator.training.monitor import Monitor
@@ -178,3 +179,11 @@ def test_tensors_are_compared_by_their_bits() -> None:
 def test_a_run_without_checkpoint_cannot_be_compared(tmp_path: Path, whole: RunDirectory) -> None:
     with pytest.raises(UserError, match="no whole checkpoint"):
         compare_runs(whole, RunDirectory(tmp_path))
+
+
+def test_points_drawn_twice_and_nans_are_equal() -> None:
+    nan = float("nan")
+    once, twice = {"loss": [(1, nan), (2, 0.5)]}, {"loss": [(1, nan), (2, 0.5), (2, 0.5)]}
+    assert not run_comparison._compare_curves(once, twice).difference
+    differs = {"loss": [(1, nan), (2, 0.5), (2, 0.25)]}
+    assert run_comparison._compare_curves(once, differs).difference == "loss at update 2: 0.5, 0.25 and 0.5"

@@ -34,6 +34,8 @@ def is_suitable(inputs: Tensor, hidden: Tensor, score: torch.nn.Module, prepared
     is_sequence = inputs.shape[0] > 1 and hidden.shape[0] == prepared.shape[0] and prepared.numel() > 0
     if not is_sequence or not isinstance(score, AdditiveScore) or not inputs.dtype == hidden.dtype == prepared.dtype:
         return False
+    if inputs.dtype not in (torch.float32, torch.float64):  # half precision has no room for the exponentials
+        return False
     with torch.no_grad():
         # |q| ≤ Σ |W_q| · max |s|, and every s_t but s_0 is smaller than 1.
         row_sum = torch.linalg.matrix_norm(score.query_projection.weight, ord=float("inf"))

@@ -11,7 +11,10 @@ _warned: set[str] = set()  # characters somebody has been told of
 
 @functools.lru_cache(maxsize=512)
 def _characters_of(font_path: str) -> frozenset[int]:
-    return frozenset(font_manager.get_font(font_path).get_charmap())
+    try:
+        return frozenset(font_manager.get_font(font_path).get_charmap())
+    except (OSError, RuntimeError):  # removed since matplotlib made its list, or damaged
+        return frozenset()
 
 
 @functools.lru_cache(maxsize=1)
@@ -46,12 +49,12 @@ def _cover(missing: set[str]) -> tuple[list[str], set[str]]:
     fonts = sorted((name, path) for name, path in installed if not name.startswith("Last Resort"))
     families: list[str] = []
     while missing:
-        gains = {name: {c for c in missing if ord(c) in _characters_of(path)} for name, path in fonts}
-        best = max(gains, key=lambda name: len(gains[name]), default="")
-        if not best or not gains[best]:
+        gains = [(name, {c for c in missing if ord(c) in _characters_of(path)}) for name, path in fonts]
+        best, gained = max(gains, key=lambda gain: len(gain[1]), default=("", set[str]()))
+        if not gained:
             break
         families.append(best)
-        missing = missing - gains[best]
+        missing = missing - gained
     return families, missing
 
 

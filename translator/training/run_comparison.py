@@ -15,6 +15,7 @@ from translator.errors import UserError
 from translator.training.checkpoint import Checkpoint, CheckpointStore
 from translator.training.run_directory import RunDirectory, flatten
 
+Curves = dict[str, list[tuple[int, float]]]  # points (update, value) by name
 _SPEED = "train/tokens_per_second"  # the one curve that depends on the clock
 
 
@@ -48,7 +49,7 @@ def compare_tensors(part: str, ours: dict[str, Tensor], theirs: dict[str, Tensor
     return Finding(part, extent, next(filter(None, differences), ""))
 
 
-def read_curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
+def read_curves(folder: Path) -> Curves:
     """The curves that TensorBoard shows of a run, as (update, value); what was hidden by a resume is left out."""
     logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it would tell about each resume
     events = EventAccumulator(str(folder), size_guidance={SCALARS: 0})
@@ -83,18 +84,23 @@ def _tensor_difference(name: str, ours: Tensor, theirs: Tensor) -> str:
     return f"{name}: {num_different:,} of {ours.numel():,} numbers, by up to {largest:.3g}"
 
 
-def _compare_curves(ours: dict[str, Any], theirs: dict[str, Any]) -> Finding:
+def _compare_curves(ours: Curves, theirs: Curves) -> Finding:
     extent = f"{sum(map(len, ours.values()))} points of {len(ours)} curves"
-    partings = []  # of each curve that differs: the first update where it does
-    for name in ours.keys() | theirs.keys():
-        unequal = set(ours.get(name, [])) ^ set(theirs.get(name, []))
-        if unequal or ours.get(name) != theirs.get(name):
-            partings.append((min((step for step, _ in unequal), default=0), name))
-    if not partings:
+    points = [_points(ours), _points(theirs)]
+    unequal = points[0] ^ points[1]
+    if not unequal:
         return Finding("logged curves", extent)
-    step, name = min(partings)
-    values = [" and ".join(f"{v:.9g}" for s, v in curves.get(name, []) if s == step) for curves in (ours, theirs)]
+    step, name, _ = min(unequal)
+    values = [" and ".join(value for s, n, value in sorted(side) if (s, n) == (step, name)) for side in points]
     return Finding("logged curves", extent, f"{name} at update {step}: {values[0] or 'none'}, {values[1] or 'none'}")
+
+
+def _points(curves: Curves) -> set[tuple[int, str, str]]:
+    """(update, curve, value). Nine digits tell every float32 from every other, and a NaN equals itself.
+
+    A set, because a run killed between a validation and its checkpoint draws the same points again.
+    """
+    return {(step, name, f"{value:.9g}") for name, points in curves.items() for step, value in points}
 
 
 def _compare_states(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterable[Finding]:
