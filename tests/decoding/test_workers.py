@@ -42,16 +42,22 @@ def test_a_single_item_has_all_threads() -> None:
     assert seen == [3]
 
 
-def test_an_error_ends_the_work_and_arrives() -> None:
+def test_an_error_ends_the_work_and_arrives_while_others_are_busy() -> None:
+    go_on = threading.Event()
     begun = []
 
     def work(item: int) -> None:
         begun.append(item)
-        raise RuntimeError(f"item {item}")
+        if item == 0:
+            raise RuntimeError(f"item {item}")
+        go_on.wait(20)
 
     with pytest.raises(RuntimeError, match="item 0"):
         for_each(work, range(1_000), CPU)
     assert torch.get_num_threads() == 3
+    assert not go_on.is_set()
+    go_on.set()
+    assert len(begun) <= 4  # three at first, and one in place of the one that failed
 
 
 def test_translations_do_not_depend_on_the_number_of_threads() -> None:

@@ -129,22 +129,30 @@ def test_seeds_differ() -> None:
 
 
 KEEP = """
-import resource, torch
+import resource, sys, threading, torch
 from translator.training.allocator import keep_memory
 print(keep_memory())
 def work():
     for _ in range(20):
         torch.empty(16_000_000).fill_(1.0)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-before = work()
-print(work() - before)
+def count():
+    before = work()
+    print(work() - before)
+if sys.argv[1] == "main":
+    count()
+else:
+    threading.Thread(target=count).start()
 """
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="concerns glibc on Linux")
-def test_memory_is_kept() -> None:
+@pytest.mark.parametrize("thread", ["main", "another"])
+def test_memory_is_kept(thread: str) -> None:
     """64 MB are 16,000 pages: without the setting every round would fault all of them in again."""
-    result = subprocess.run([sys.executable, "-c", KEEP], capture_output=True, text=True, check=True, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", KEEP, thread], capture_output=True, text=True, check=True, timeout=120
+    )
     accepted, faults = result.stdout.split()
     if accepted == "False":
         pytest.skip("not glibc")

@@ -26,14 +26,15 @@ def for_each(function: Callable[[Item], None], items: Sequence[Item], device: to
         for item in items:
             function(item)
         return
-    with _one_thread_each(), ThreadPoolExecutor(num_together) as workers:
-        running = [workers.submit(function, item) for item in items]
+    workers = ThreadPoolExecutor(num_together)
+    with _one_thread_each():
         try:
-            for future in running:
+            for future in [workers.submit(function, item) for item in items]:
                 future.result()
-        except BaseException:  # also Ctrl-C: what has not begun is not begun any more
+        finally:
+            # After an error or Ctrl-C nothing more is begun, and nobody waits for what is still at work: a training run
+            # that was told to stop wants to save.
             workers.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import ctypes
 import os
 
 # Parameters of mallopt(3), from glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX, _M_ARENA_MAX = -1, -2, -4, -8
 _LARGEST = 2**31 - 1  # mallopt takes an int
 _TOP_PAD = 256 * 2**20
 
@@ -21,6 +21,11 @@ def keep_memory() -> bool:
     except (AttributeError, ValueError):  # no such call (Windows), or no such name (macOS, musl)
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    settings = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _LARGEST), (_M_TOP_PAD, _TOP_PAD))
+    settings = (
+        (_M_MMAP_MAX, 0),
+        (_M_TRIM_THRESHOLD, _LARGEST),
+        (_M_TOP_PAD, _TOP_PAD),
+        (_M_ARENA_MAX, 1),  # the arenas of other threads would keep nothing
+    )
     accepted = [mallopt(parameter, value) == 1 for parameter, value in settings]
     return all(accepted)
