@@ -27,9 +27,6 @@ class KeyValue(NamedTuple):
     def append(self, newer: "KeyValue") -> "KeyValue":
         return KeyValue(torch.cat((self.keys, newer.keys), 2), torch.cat((self.values, newer.values), 2))
 
-    def select(self, rows: Tensor) -> "KeyValue":
-        return KeyValue(self.keys.index_select(0, rows), self.values.index_select(0, rows))
-
 
 class MultiHeadAttention(nn.Module):
     """Self-attention where keys and values come from the queries' own sequence, cross-attention where they do not."""
