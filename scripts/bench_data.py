@@ -2,7 +2,7 @@
 
     python scripts/bench_data.py [--data PREFIX] [--source en] [--target de]
 
-Without --data it takes ../shared/data/multi30k/train where that is, and else the demo corpus.
+Without --data it takes Multi30k where that lies beside the repository, and else the demo corpus.
 """
 
 import argparse
