@@ -36,7 +36,8 @@ from translator.training.run_directory import resolve_run
 
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 MAX_LENGTH = 200  # pieces of an output
-BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # our threads share them; each worker of CTranslate2 has its own
+BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # shared by our threads; each worker of CTranslate2 has its own
+PROFILED = 4_096
 FEW_LINES = 1_000
 SHOWN = 10  # lines on which the outputs differ
 # A process's peak also counts the one it was forked from, which must therefore be a small one.
@@ -130,6 +131,7 @@ def their_decoder(
             pieces,
             beam_size=beam_size,
             length_penalty=1,
+            min_decoding_length=0,  # ours may be empty too; by default CTranslate2's may not
             max_decoding_length=MAX_LENGTH,
             max_input_length=0,
             max_batch_size=batch_tokens,
@@ -160,7 +162,7 @@ def take_turn(options: argparse.Namespace) -> None:
         else:
             compute_type = options.competitor.split()[-1]
             decode = their_decoder(folder / "converted", compute_type, sources, beam_size, workers, num_threads)
-        decode(BATCH_TOKENS[-2])  # warm-up
+        decode(BATCH_TOKENS[0])  # warm-up
         times = {}
         for batch_tokens in BATCH_TOKENS:
             start = time.perf_counter()
@@ -285,9 +287,9 @@ def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
 def show_profile(run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
     """The twenty most expensive operations of our search."""
     decode = our_decoder(run, sources, options.beam, options.threads)
-    decode(BATCH_TOKENS[-2])
+    decode(PROFILED)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        decode(BATCH_TOKENS[-2])
+        decode(PROFILED)
     operations = [event for event in profile.key_averages() if event.self_cpu_time_total > 0]
     total = sum(event.self_cpu_time_total for event in operations)
     for event in sorted(operations, key=lambda event: -event.self_cpu_time_total)[:20]:

@@ -26,6 +26,7 @@ from translator.models.transformer_layers import DecoderLayer
 # precision too.
 HIDDEN = -30_000.0
 ROOM = 16  # steps that a new table has room for
+SMALLEST_PRODUCT = 400  # multiplications in a matrix product that torch leaves to a fast library on CPUs
 
 
 class Slots:
@@ -162,7 +163,15 @@ def _attend(attention: MultiHeadAttention, queries: Tensor, table: Tensor, bias:
     else:
         scores = attention.score(queries, keys) + bias
     weights = torch.softmax(scores, dim=-1)
-    attended = torch.bmm(attention.dropout(weights), values)  # (B·H, K, D/H)
+    attended = _weighted_sum(attention.dropout(weights), values)  # (B·H, K, D/H)
     attended = attended.view(num_sentences, num_heads, num_queries, head_size).transpose(1, 2)  # (B, K, H, D/H)
     merged = attended.reshape(-1, num_heads * head_size)  # (R, D)
     return attention.output_projection(merged), weights
+
+
+def _weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
+    """weights (B·H, K, N) @ values (B·H, N, D/H)."""
+    # torch multiplies the smallest matrices in a plain loop, several times slower than this.
+    if weights.shape[1] == 1 and values.shape[1] * values.shape[2] < SMALLEST_PRODUCT:
+        return (weights.transpose(1, 2) * values).sum(1, keepdim=True)
+    return torch.bmm(weights, values)
