@@ -286,7 +286,7 @@ def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
 
 def show_profile(run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
     """The twenty most expensive operations of our search."""
-    decode = our_decoder(run, sources, options.beam, options.threads)
+    decode = our_decoder(run, sources, options.beam, num_threads=1)  # the profiler sees nothing of other threads
     decode(PROFILED)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         decode(PROFILED)
