@@ -130,7 +130,7 @@ def test_importing_the_package_does_not_load_torch() -> None:
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+    [({}, "10000"), ({"GOMP_SPINCOUNT": "5"}, "5"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
     ids=["neither", "count", "policy"],
 )
 def test_threads_spin_briefly_unless_told_otherwise(given: dict[str, str], expected: str) -> None:
