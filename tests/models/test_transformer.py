@@ -178,8 +178,8 @@ def test_hypotheses_of_a_sentence_share_its_memory() -> None:
     state = model.start(model.encode(source, torch.ones(2, 6, dtype=torch.bool)))
     state = model.step(torch.tensor([2, 2]), state).state
     wide = state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
-    assert wide.memory.data_ptr() == state.memory.data_ptr()
-    assert wide.slots.table.data_ptr() == state.slots.table.data_ptr()
+    assert wide.memory.keys.data_ptr() == state.memory.keys.data_ptr()
+    assert wide.slots.tables.keys.data_ptr() == state.slots.tables.keys.data_ptr()
 
 
 def test_two_continuations_of_a_state_leave_each_other_alone() -> None:

@@ -119,7 +119,7 @@ class Transformer(Seq2Seq):
         """The same as `forward` for one position; no gradient flows through it."""
         assert isinstance(state, TransformerState)
         x = self._embed_target(tokens[:, None], state.length).squeeze(1)  # (R, D)
-        x, state, attention = decode_step(self._decoder_layers(), x, state, need_weights)
+        x, state, attention = decode_step(x, state, need_weights)
         logits = self.project(self.decoder_norm(x))  # (R, V)
         return Step(logits, state, torch.stack(attention, 1) if need_weights else None)
 

@@ -86,15 +86,16 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(options.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = self.inner(x)  # (B, T, F), or (B, T, 2F)
+        return self.outer(self.dropout(self.activate(self.inner(x))))
+
+    def activate(self, inner: Tensor) -> Tensor:
+        """f, from (…, F), or (…, 2F) for SwiGLU, to (…, F)."""
         if self.activation == "relu":
-            inner = F.relu(inner)
-        elif self.activation == "gelu":
-            inner = F.gelu(inner)
-        else:
-            gate, values = inner.chunk(2, -1)
-            inner = F.silu(gate) * values
-        return self.outer(self.dropout(inner))
+            return F.relu(inner)
+        if self.activation == "gelu":
+            return F.gelu(inner)
+        gate, values = inner.chunk(2, -1)
+        return F.silu(gate) * values
 
 
 class EncoderLayer(nn.Module):
