@@ -125,9 +125,8 @@ def test_where_everything_is_forbidden_the_output_ends() -> None:
 def test_padding_and_starts_are_never_written_and_half_precision_is_scored_in_single() -> None:
     logits = torch.zeros(2, 9, dtype=torch.bfloat16)
     logits[:, [PAD, BOS]] = 20
-    log_probs = Constraints(torch.ones(2, 3, dtype=torch.bool), SearchOptions()).log_probs(
-        logits, torch.empty(2, 0, dtype=torch.long)
-    )
+    constraints = Constraints(torch.ones(2, 3, dtype=torch.bool), SearchOptions())
+    log_probs = constraints.log_probs(logits, 0, lambda: torch.empty(2, 0, dtype=torch.long))
     assert log_probs.dtype == torch.float32
     assert (log_probs[:, [PAD, BOS]] == -math.inf).all()
     assert log_probs[:, [1, EOS, 4, 8]].isfinite().all()

@@ -14,6 +14,7 @@ A sentence is done when one of these holds:
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -135,7 +136,7 @@ def beam_search(
     is_best = torch.arange(beam_size, device=device) == 0
     for step in range(constraints.longest + 1):
         logits, state, _ = model.step(tokens, state)
-        log_probs = constraints.log_probs(logits, history.flatten(0, 1))  # (A · k, V)
+        log_probs = constraints.log_probs(logits, step, partial(history.flatten, 0, 1))  # (A · k, V)
         if scores is None or pool is None:
             scores = log_probs.new_zeros(sentences.size(0), 1)
             pool = FinishedPool(sentences.size(0), beam_size, constraints.longest, like=log_probs)

@@ -1,6 +1,6 @@
 """What a hypothesis may be continued with: everything that stands between the model's logits and the search."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -84,6 +84,7 @@ class Constraints:
             self.prefixes[sentence, : len(prefix)] = torch.tensor(prefix, dtype=torch.long)
         self.prefixes = self.prefixes.to(device)  # (A, P)
         self.forbidden = ForbiddenSequences(options.forbidden, device) if options.forbidden else None
+        self.never = torch.tensor((PAD, BOS), device=device)
 
     def select(self, sentences: Tensor) -> None:
         """Only these sentences remain."""
@@ -95,25 +96,25 @@ class Constraints:
         """The sentences whose hypotheses have as many pieces as they may and must end now: (A,) booleans."""
         return self.max_length <= step
 
-    def log_probs(self, logits: Tensor, history: Tensor) -> Tensor:
-        """The log-probabilities (R, V) of the next pieces after `history` (R, t); what is not allowed gets -inf.
+    def log_probs(self, logits: Tensor, step: int, history: Callable[[], Tensor]) -> Tensor:
+        """The log-probabilities (R, V) of piece number `step`; what is not allowed gets -inf.
+
+        `history` gives the pieces (R, t) before it, and is asked only where a constraint depends on them.
 
         The logits may be overwritten: they are the largest tensor of the search, and nobody needs them afterwards.
         What remains is not normalised again, so a hypothesis keeps the log-probability that the model gives it.
         Only the repetition penalty changes the distribution itself.
         """
-        step = history.size(1)
         if self.options.repetition_penalty != 1 and step > 0:
-            logits = penalize_repetition(logits, history, self.options.repetition_penalty)
+            logits = penalize_repetition(logits, history(), self.options.repetition_penalty)
         log_probs = _log_softmax(logits)  # (R, V)
         forced = self._forced_choice(log_probs, step)
         end = log_probs[:, EOS].clone()  # (R,)
-        log_probs[:, PAD] = -torch.inf
-        log_probs[:, BOS] = -torch.inf
+        log_probs.index_fill_(1, self.never, -torch.inf)
         if self.options.no_repeat_ngram > 0:
-            ban_repeated_ngrams(log_probs, history, self.options.no_repeat_ngram)
+            ban_repeated_ngrams(log_probs, history(), self.options.no_repeat_ngram)
         if self.forbidden is not None:
-            self.forbidden.ban(log_probs, history)
+            self.forbidden.ban(log_probs, history())
             log_probs[:, EOS] = end  # a sentence may always end
         if step < self.last_minimum:
             group = log_probs.size(0) // self.min_length.size(0)
@@ -133,13 +134,13 @@ class Constraints:
 
         A prefix is written out piece by piece; a hypothesis of the greatest length must end.
         """
+        if self.longest_prefix <= step < self.first_maximum:
+            return None
         tokens = torch.full_like(self.max_length, PAD)  # PAD: free to choose
         if step < self.longest_prefix:
             tokens = self.prefixes[:, step]
         if step >= self.first_maximum:
             tokens = tokens.masked_fill(self.at_limit(step), EOS)
-        elif step >= self.longest_prefix:
-            return None
         tokens = tokens.repeat_interleave(log_probs.size(0) // tokens.size(0))  # (R,)
         rows = (tokens != PAD).nonzero().squeeze(1)
         tokens = tokens[rows]

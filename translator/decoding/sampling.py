@@ -15,6 +15,10 @@ from translator.decoding.options import Hypothesis, Sampling, SearchOptions
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Seq2Seq
 
+FEW_ROWS = 8  # up to so many, torch finds the greatest element of a row faster by itself
+# Sentences that have ended leave the batch when they are one in so many: what the others need is copied each time.
+ENOUGH_TO_LEAVE = 8
+
 
 def truncated_probabilities(log_probs: Tensor, sampling: Sampling) -> Tensor:
     """The distribution (R, V) to draw from: tempered, cut to the top k, then to the top p, and normalised."""
@@ -47,6 +51,62 @@ def _uniform(seeds: Sequence[int], lengths: list[int], num_outputs: int, samplin
     return numbers
 
 
+def _best(log_probs: Tensor) -> tuple[Tensor, Tensor]:
+    """The greatest element of every row (R, V) and its place."""
+    if log_probs.size(0) <= FEW_ROWS or log_probs.device.type != "cpu":
+        best = log_probs.max(1)
+        return best.values, best.indices
+    values, places = top_candidates(log_probs[:, None], log_probs.new_zeros(log_probs.size(0), 1), 1)
+    return values.squeeze(1), places.squeeze(1)
+
+
+class Outputs:
+    """What has been written for a batch. That of the sentences still running is kept apart until some of them leave."""
+
+    def __init__(self, num_sentences: int, num_outputs: int, longest: int, device: torch.device) -> None:
+        exact = torch.float if device.type == "mps" else torch.double  # which Apple's GPUs do not have
+        self.ids = torch.full((num_sentences, num_outputs, longest + 1), PAD, device=device)
+        self.scores = torch.zeros(num_sentences, num_outputs, dtype=exact, device=device)
+        self.sentences = torch.arange(num_sentences, device=device)  # (A,)
+        self.num_saved = 0  # pieces of the running sentences that are in `ids`
+        self.pieces: list[Tensor] = []  # (A, N) each: the later ones; PAD for an output that has ended
+        self.running_scores = self.scores  # (A, N)
+
+    def add(self, pieces: Tensor, values: Tensor) -> None:
+        """One more piece (A, N) of every running sentence, and what it adds to the scores."""
+        self.pieces.append(pieces)
+        self.running_scores = self.running_scores + values
+
+    def save(self) -> None:
+        columns = slice(self.num_saved, self.num_saved + len(self.pieces))
+        self.ids[self.sentences, :, columns] = torch.stack(self.pieces, -1)
+        self.scores[self.sentences] = self.running_scores
+        self.num_saved, self.pieces = columns.stop, []
+
+    def select(self, keep: Tensor) -> None:
+        """Only these (A') of the sentences go on."""
+        self.save()
+        self.sentences, self.running_scores = self.sentences[keep], self.running_scores[keep]
+
+    def history(self) -> Tensor:
+        """All pieces (R, t) of the running sentences."""
+        saved = self.ids[self.sentences, :, : self.num_saved]  # (A, N, saved)
+        return torch.cat((saved, *(pieces[:, :, None] for pieces in self.pieces)), -1).flatten(0, 1)
+
+    def hypotheses(self, options: SearchOptions) -> list[list[Hypothesis]]:
+        """Of every sentence, the likeliest first."""
+        self.save()
+        lengths = (self.ids != PAD).sum(2).tolist()
+        sentences = []
+        for sentence in zip(self.ids.tolist(), lengths, self.scores.tolist(), strict=True):
+            outputs = [
+                Hypothesis(pieces[:length], score, float(score / options.penalty(length + 1.0)))
+                for pieces, length, score in zip(*sentence, strict=True)
+            ]
+            sentences.append(sorted(outputs, key=lambda hypothesis: -hypothesis.normalized_score))
+        return sentences
+
+
 def sample(
     model: Seq2Seq,
     source: Tensor,  # (B, S)
@@ -62,53 +122,37 @@ def sample(
     constraints = Constraints(source_mask, options, prefixes)
     sampling, num_sentences, device = options.sampling, source.size(0), source.device
     num_outputs = options.num_hypotheses if sampling else 1
-    exact = torch.float if device.type == "mps" else torch.double  # which Apple's GPUs do not have
+    outputs = Outputs(num_sentences, num_outputs, constraints.longest, device)
     uniform = None
     if sampling is not None:
         seeds = range(num_sentences) if seeds is None else seeds
-        uniform = _uniform(seeds, constraints.max_length.tolist(), num_outputs, sampling).to(device, exact)
+        uniform = _uniform(seeds, constraints.max_length.tolist(), num_outputs, sampling).to(outputs.scores)
     state = model.start(model.encode(source, source_mask))
     if num_outputs > 1:
-        state = state.select(torch.arange(num_sentences, device=device).repeat_interleave(num_outputs))
-    sentences = torch.arange(num_sentences, device=device)  # (A,)
-    ids = torch.full((num_sentences, num_outputs, constraints.longest + 1), PAD, device=device)
-    lengths = torch.zeros(num_sentences, num_outputs, dtype=torch.long, device=device)
-    scores = torch.zeros(num_sentences, num_outputs, dtype=exact, device=device)
+        state = state.select(outputs.sentences.repeat_interleave(num_outputs))
     running = torch.ones(num_sentences, num_outputs, dtype=torch.bool, device=device)  # (A, N)
     tokens = torch.full((num_sentences * num_outputs,), BOS, device=device)  # (R,)
     for step in range(constraints.longest + 1):
         logits, state, _ = model.step(tokens, state)
-        log_probs = constraints.log_probs(logits, ids[sentences, :, :step].flatten(0, 1))  # (R, V)
+        log_probs = constraints.log_probs(logits, step, outputs.history)  # (R, V)
         if sampling is None or uniform is None:
-            nothing = log_probs.new_zeros(log_probs.size(0), 1)
-            values, tokens = (best.squeeze(1) for best in top_candidates(log_probs[:, None], nothing, 1))
+            values, tokens = _best(log_probs)
         else:
-            tokens = draw(truncated_probabilities(log_probs, sampling), uniform[sentences, step].flatten())
+            tokens = draw(truncated_probabilities(log_probs, sampling), uniform[outputs.sentences, step].flatten())
             values = log_probs.gather(1, tokens[:, None]).squeeze(1)
-        scores[sentences] += torch.where(running, values.view_as(running).to(scores.dtype), 0)
-        running &= (tokens.view_as(running) != EOS) & ~constraints.at_limit(step)[:, None]
+        values = torch.where(running, values.view_as(running), 0)
+        running = running & (tokens.view_as(running) != EOS)
+        if step >= constraints.first_maximum:
+            running &= ~constraints.at_limit(step)[:, None]
         tokens = torch.where(running.flatten(), tokens, PAD)
-        ids[sentences, :, step] = tokens.view_as(running)
-        lengths[sentences] += running
+        outputs.add(tokens.view_as(running), values)
         keep = running.any(1).nonzero().squeeze(1)  # (A',)
         if keep.numel() == 0:
             break
-        if keep.numel() < sentences.numel():
+        if ENOUGH_TO_LEAVE * (running.size(0) - keep.numel()) >= running.size(0):
             rows = (keep[:, None] * num_outputs + torch.arange(num_outputs, device=device)).flatten()
             state = state.select(rows, keep)
-            sentences, running, tokens = sentences[keep], running[keep], tokens[rows]
+            running, tokens = running[keep], tokens[rows]
             constraints.select(keep)
-    return _hypotheses(ids.tolist(), lengths.tolist(), scores.tolist(), options)
-
-
-def _hypotheses(
-    ids: list[list[list[int]]], lengths: list[list[int]], scores: list[list[float]], options: SearchOptions
-) -> list[list[Hypothesis]]:
-    sentences = []
-    for sentence in zip(ids, lengths, scores, strict=True):
-        outputs = [
-            Hypothesis(pieces[:length], score, float(score / options.penalty(length + 1.0)))
-            for pieces, length, score in zip(*sentence, strict=True)
-        ]
-        sentences.append(sorted(outputs, key=lambda hypothesis: -hypothesis.normalized_score))
-    return sentences
+            outputs.select(keep)
+    return outputs.hypotheses(options)

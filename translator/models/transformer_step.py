@@ -166,7 +166,9 @@ def start_state(layers: Sequence[DecoderLayer], memory: Memory) -> TransformerSt
 # ---- a step ----
 
 
-def decode_step(x: Tensor, state: TransformerState, need_weights: bool) -> tuple[Tensor, TransformerState, list[Tensor]]:
+def decode_step(
+    x: Tensor, state: TransformerState, need_weights: bool
+) -> tuple[Tensor, TransformerState, list[Tensor]]:
     """Feeds x (R, D) to all layers; gives the last one's output, the new state, attention to the source (R, H, S)."""
     num_sentences, num_heads = state.memory_bias.shape[:2]
     num_new = x.shape[0] // num_sentences  # K
