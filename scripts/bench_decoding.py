@@ -131,7 +131,6 @@ def their_decoder(
             pieces,
             beam_size=beam_size,
             length_penalty=1,
-            min_decoding_length=0,  # ours may be empty too; by default CTranslate2's may not
             max_decoding_length=MAX_LENGTH,
             max_input_length=0,
             max_batch_size=batch_tokens,
@@ -144,8 +143,8 @@ def their_decoder(
 
 def ways(competitor: str, num_threads: int) -> list[str]:
     """How the competitor may use its threads: workers x threads of each."""
-    if competitor == OURS or num_threads == 1:
-        return [f"1x{num_threads}"]
+    if competitor == OURS or num_threads == 1:  # our threads translate a batch each
+        return [f"{num_threads}x1"]
     return [f"{num_threads}x1", f"1x{num_threads}"]
 
 
@@ -158,7 +157,7 @@ def take_turn(options: argparse.Namespace) -> None:
     seconds: dict[str, dict[int, float]] = {}
     for beam_size in (1, options.beam):
         if run is not None:
-            decode = our_decoder(run, sources, beam_size, num_threads)
+            decode = our_decoder(run, sources, beam_size, workers * num_threads)
         else:
             compute_type = options.competitor.split()[-1]
             decode = their_decoder(folder / "converted", compute_type, sources, beam_size, workers, num_threads)

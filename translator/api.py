@@ -33,6 +33,7 @@ def search_options(config: DecodeConfig) -> SearchOptions:
         alpha=config.alpha,
         max_length_ratio=config.max_length_ratio,
         max_length_extra=config.max_length_extra,
+        min_length=config.min_length,
         min_length_ratio=config.min_length_ratio,
         no_repeat_ngram=config.no_repeat_ngram,
         repetition_penalty=config.repetition_penalty,

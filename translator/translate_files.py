@@ -92,6 +92,7 @@ def _apply(options: argparse.Namespace, translator: Translator) -> None:
         "alpha": options.alpha,
         "max_length_ratio": options.max_length_ratio,
         "max_length_extra": options.max_length_extra,
+        "min_length": options.min_length,
         "min_length_ratio": options.min_length_ratio,
         "no_repeat_ngram": options.no_repeat_ngram,
         "repetition_penalty": options.repetition_penalty,

@@ -26,7 +26,8 @@ def reference(model: TableModel, source: list[int], options: SearchOptions) -> l
         for ids, score, code in running:
             following = int(model.next_codes(torch.tensor(code), torch.tensor(ids[-1] if ids else BOS)))
             for piece, log_prob in enumerate(log_table[following]):
-                if piece not in (PAD, BOS) and (piece == EOS or step < longest):
+                is_allowed = step >= options.min_length if piece == EOS else step < longest
+                if piece not in (PAD, BOS) and is_allowed:
                     candidates.append((score + log_prob, ids, piece, following))
         candidates.sort(key=lambda candidate: -candidate[0])
         for score, ids, piece, _ in candidates[: options.beam_size]:
@@ -55,10 +56,11 @@ def _extended(candidate: tuple[float, tuple[int, ...], int, int]) -> tuple[tuple
     alpha=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
     end=st.sampled_from([-2.0, 0.0, 1.5]),
     num_hypotheses=st.integers(1, 3),
+    min_length=st.integers(0, 2),
 )
 @settings(max_examples=60, deadline=None)
 def test_batched_beam_search_finds_what_the_plain_one_finds(
-    seed: int, beam_size: int, penalty: str, alpha: float, end: float, num_hypotheses: int
+    seed: int, beam_size: int, penalty: str, alpha: float, end: float, num_hypotheses: int, min_length: int
 ) -> None:
     model = TableModel.random(seed, vocab_size=9, end=end)
     options = SearchOptions(
@@ -68,6 +70,7 @@ def test_batched_beam_search_finds_what_the_plain_one_finds(
         alpha=alpha,
         max_length_ratio=1.0,
         max_length_extra=4,
+        min_length=min_length,
     )
     for source, hypotheses in zip(SOURCES, search(model, *batch_of(SOURCES), options), strict=True):
         expected = reference(model, source, options)
@@ -88,8 +91,9 @@ def test_a_hypothesis_that_is_behind_may_still_win_by_its_length(penalty: str) -
     table[1:7, 4] = 0.0
     table[7:, EOS] = 0.0
     model = Late(table)
-    options = SearchOptions(beam_size=2, length_penalty=penalty, max_length_ratio=0, max_length_extra=10)
+    limits = {"beam_size": 2, "max_length_ratio": 0, "max_length_extra": 10, "min_length": 0}
+    options = SearchOptions(length_penalty=penalty, **limits)  # type: ignore[arg-type]
     for (hypothesis,) in search(model, *batch_of(SOURCES), options):
         assert hypothesis.ids == [4] * 7
-    plain = SearchOptions(beam_size=2, length_penalty="none", max_length_ratio=0, max_length_extra=10)
+    plain = SearchOptions(length_penalty="none", **limits)  # type: ignore[arg-type]
     assert all(hypotheses[0].ids == [] for hypotheses in search(model, *batch_of(SOURCES), plain))

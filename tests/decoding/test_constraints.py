@@ -65,6 +65,7 @@ def test_search_finds_the_best_output_without_the_forbidden_sequences() -> None:
         length_penalty="none",
         max_length_ratio=0,
         max_length_extra=3,
+        min_length=0,
         forbidden=((4,), (5, 6), (6, 6)),
     )
     for source, hypotheses in zip(SOURCES, search(model, *batch_of(SOURCES), options), strict=True):
@@ -104,12 +105,11 @@ def test_a_prefix_may_break_every_other_rule() -> None:
 def test_outputs_have_their_least_length() -> None:
     model = TableModel.random(5, vocab_size=30, end=10)
     for beam_size in (1, 3):
-        for ratio in (0.0, 1.5):
-            found = search(model, *batch_of(SOURCES), SearchOptions(beam_size=beam_size, min_length_ratio=ratio))
-            for source, hypotheses in zip(SOURCES, found, strict=True):
-                assert len(hypotheses[0].ids) >= int(ratio * (len(source) - 1))
-            if ratio == 0:
-                assert all(hypotheses[0].ids == [] for hypotheses in found)
+        for ratio, min_length in ((0.0, 0), (0.0, 1), (0.0, 3), (1.5, 0), (1.5, 2)):
+            options = SearchOptions(beam_size=beam_size, min_length_ratio=ratio, min_length=min_length)
+            found = search(model, *batch_of(SOURCES), options)
+            for source, hypotheses in zip(SOURCES, found, strict=True):  # the model ends as soon as it may
+                assert len(hypotheses[0].ids) == max(min_length, int(ratio * (len(source) - 1)))
 
 
 def test_where_everything_is_forbidden_the_output_ends() -> None:
@@ -125,7 +125,7 @@ def test_where_everything_is_forbidden_the_output_ends() -> None:
 def test_padding_and_starts_are_never_written_and_half_precision_is_scored_in_single() -> None:
     logits = torch.zeros(2, 9, dtype=torch.bfloat16)
     logits[:, [PAD, BOS]] = 20
-    constraints = Constraints(torch.ones(2, 3, dtype=torch.bool), SearchOptions())
+    constraints = Constraints(torch.ones(2, 3, dtype=torch.bool), SearchOptions(min_length=0))
     log_probs = constraints.log_probs(logits, 0, lambda: torch.empty(2, 0, dtype=torch.long))
     assert log_probs.dtype == torch.float32
     assert (log_probs[:, [PAD, BOS]] == -math.inf).all()

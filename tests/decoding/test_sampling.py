@@ -39,7 +39,7 @@ def test_drawing_inverts_the_distribution_function_and_never_takes_the_impossibl
 def test_samples_follow_the_known_distribution_of_whole_outputs() -> None:
     model = TableModel.random(3, vocab_size=6)
     source = [4, 5, EOS]
-    limits = {"max_length_ratio": 0.0, "max_length_extra": 2}
+    limits = {"max_length_ratio": 0.0, "max_length_extra": 2, "min_length": 0}
     num_samples = 20_000
     options = SearchOptions(num_hypotheses=num_samples, sampling=Sampling(seed=7), **limits)  # type: ignore[arg-type]
     (samples,) = search(model, *batch_of([source]), options)

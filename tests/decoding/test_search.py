@@ -24,12 +24,13 @@ def run(model: TableModel, sources: list[list[int]], **options: object) -> list[
     return search(model, *batch_of(sources), SearchOptions(**options))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("min_length", [0, 1])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     ("penalty", "alpha"), [("none", 1.0), ("average", 1.0), ("average", 0.6), ("gnmt", 0.8), ("gnmt", 0.0)]
 )
 def test_a_wide_enough_beam_finds_the_best_outputs_that_brute_force_finds(
-    penalty: str, alpha: float, seed: int
+    penalty: str, alpha: float, seed: int, min_length: int
 ) -> None:
     model = TableModel.random(seed, vocab_size=6)  # three pieces can be written: 1, 4 and 5
     options = SearchOptions(
@@ -39,11 +40,14 @@ def test_a_wide_enough_beam_finds_the_best_outputs_that_brute_force_finds(
         alpha=alpha,
         max_length_ratio=0,
         max_length_extra=4,
+        min_length=min_length,
     )
     found = search(model, *batch_of(SOURCES), options)
     for source, hypotheses in zip(SOURCES, found, strict=True):
         outputs = all_outputs(model, source, max_length=4)
-        normalized = {ids: score / options.penalty(len(ids) + 1) for ids, score in outputs.items()}
+        normalized = {
+            ids: score / options.penalty(len(ids) + 1) for ids, score in outputs.items() if len(ids) >= min_length
+        }
         best = sorted(normalized, key=lambda ids: -normalized[ids])[:20]
         assert [tuple(hypothesis.ids) for hypothesis in hypotheses] == best
         for hypothesis in hypotheses:
@@ -183,7 +187,7 @@ def test_a_finished_hypothesis_is_never_lost() -> None:
 
     table[1, EOS] = 4.0
     for penalty in ("none", "average", "gnmt"):
-        options = {"beam_size": 4, "num_hypotheses": 4, "length_penalty": penalty}
+        options = {"beam_size": 4, "num_hypotheses": 4, "length_penalty": penalty, "min_length": 0}
         for hypotheses in run(Once(table), SOURCES, **options):
             assert hypotheses[0].ids == []
 

@@ -34,7 +34,8 @@ class SearchOptions:
     alpha: float = 1.0  # exponent of the length penalty
     max_length_ratio: float = 2.0  # pieces of the output for each piece of the source …
     max_length_extra: int = 20  # … and so many more
-    min_length_ratio: float = 0.0
+    min_length: int = 1  # the fewest pieces of an output, so that no translation is empty …
+    min_length_ratio: float = 0.0  # … and for each piece of the source
     no_repeat_ngram: int = 0  # no n pieces in a row come twice; 0 = off
     repetition_penalty: float = 1.0  # above 1, pieces already written become less likely
     forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of pieces that are never completed
@@ -55,7 +56,7 @@ class SearchOptions:
             self.length_penalty,
             f"give one of {', '.join(LENGTH_PENALTIES)}",
         )
-        for name in ("alpha", "max_length_ratio", "max_length_extra", "min_length_ratio", "no_repeat_ngram"):
+        for name in NOT_NEGATIVE:
             require(getattr(self, name) >= 0, name, getattr(self, name), "must not be negative")
         require(self.repetition_penalty > 0, "repetition_penalty", self.repetition_penalty, "must be greater than 0")
         require(all(self.forbidden), "forbidden", self.forbidden, "a forbidden sequence needs at least one piece")
@@ -74,6 +75,7 @@ class SearchOptions:
 
 
 LENGTH_PENALTIES = ("none", "average", "gnmt")
+NOT_NEGATIVE = ("alpha", "max_length_ratio", "max_length_extra", "min_length", "min_length_ratio", "no_repeat_ngram")
 
 
 class Hypothesis(NamedTuple):
@@ -96,5 +98,6 @@ def length_limits(
         prefix_length = len(prefixes[sentence]) if prefixes else 0
         most = max(1, int(options.max_length_ratio * length + options.max_length_extra))
         longest.append(most + prefix_length)
-        shortest.append(min(int(options.min_length_ratio * length), longest[-1]))
+        least = max(options.min_length, int(options.min_length_ratio * length))
+        shortest.append(min(least, longest[-1]))
     return shortest, longest

@@ -126,13 +126,14 @@ class DecodeConfig:
     alpha: float = 1.0  # exponent of the length penalty
     max_length_ratio: float = 2.0  # pieces of the output for each piece of the source …
     max_length_extra: int = 20  # … and so many more
-    min_length_ratio: float = 0.0
+    min_length: int = 1  # the fewest pieces of an output …
+    min_length_ratio: float = 0.0  # … and for each piece of the source
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
     batch_tokens: int = 4_096  # source tokens translated together
 
     def __post_init__(self) -> None:
         require_positive("decode", self, "beam_size", "max_length_ratio", "repetition_penalty", "batch_tokens")
-        for name in ("alpha", "max_length_extra", "min_length_ratio", "no_repeat_ngram"):
+        for name in ("alpha", "max_length_extra", "min_length", "min_length_ratio", "no_repeat_ngram"):
             value = getattr(self, name)
             require(value >= 0, f"decode.{name}", value, "must not be negative")
