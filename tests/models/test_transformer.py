@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from translator.attention.multihead import MultiHeadAttention
 from translator.models.transformer import Transformer
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, FeedForward, LayerOptions
-from translator.models.transformer_step import ROOM
+from translator.models.transformer_state import ROOM
 
 SIZE, HEADS, INNER = 12, 3, 20
 
@@ -178,7 +178,7 @@ def test_hypotheses_of_a_sentence_share_its_memory() -> None:
     state = model.start(model.encode(source, torch.ones(2, 6, dtype=torch.bool)))
     state = model.step(torch.tensor([2, 2]), state).state
     wide = state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
-    assert wide.memory.keys.data_ptr() == state.memory.keys.data_ptr()
+    assert wide.source.tables.keys.data_ptr() == state.source.tables.keys.data_ptr()
     assert wide.slots.tables.keys.data_ptr() == state.slots.tables.keys.data_ptr()
 
 

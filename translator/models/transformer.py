@@ -13,8 +13,10 @@ from translator.attention.dropout import Dropout
 from translator.attention.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
 from translator.models.embeddings import Embeddings
+from translator.models.transformer_bound import StepDecoder
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, LayerOptions, initialize
-from translator.models.transformer_step import TransformerState, decode_step, start_state
+from translator.models.transformer_state import TransformerState
+from translator.models.transformer_step import decode_step, start_state
 
 
 class Transformer(Seq2Seq):
@@ -112,7 +114,8 @@ class Transformer(Seq2Seq):
         return Decoded(self.decoder_norm(x), torch.stack(attention, 1) if need_weights else None)
 
     def start(self, memory: Memory) -> TransformerState:
-        return start_state(self._decoder_layers(), memory)
+        decoder = StepDecoder(self._decoder_layers(), self.decoder_norm, self.output_weight)
+        return start_state(decoder, memory)
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
@@ -120,8 +123,7 @@ class Transformer(Seq2Seq):
         assert isinstance(state, TransformerState)
         x = self._embed_target(tokens[:, None], state.length).squeeze(1)  # (R, D)
         x, state, attention = decode_step(x, state, need_weights)
-        logits = self.project(self.decoder_norm(x))  # (R, V)
-        return Step(logits, state, torch.stack(attention, 1) if need_weights else None)
+        return Step(state.decoder.logits(x), state, torch.stack(attention, 1) if need_weights else None)
 
     def _decoder_layers(self) -> list[DecoderLayer]:
         return list(self.decoder)  # type: ignore[arg-type]
