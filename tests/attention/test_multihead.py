@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from translator.attention.multihead import MultiHeadAttention, fused_attention
-from translator.attention.positions import RotaryPositions
 from translator.attention.scores import SCORES
 
 BATCH, TARGET, SOURCE, SIZE, HEADS = 3, 5, 7, 12, 4
@@ -98,21 +97,6 @@ def test_every_score_equals_the_formula_head_by_head(score: str) -> None:
     expected = heads.reshape(BATCH, TARGET, SIZE) @ attention.output_projection.weight.detach().numpy().T
     np.testing.assert_allclose(actual.detach().numpy(), expected)
     assert (weights[~mask[:, None, None].expand_as(weights)] == 0).all()
-
-
-@pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("rotary", [True, False])
-def test_a_growing_cache_gives_what_the_causal_mask_gives(score: str, rotary: bool) -> None:
-    positions = RotaryPositions(6) if rotary else None
-    attention = MultiHeadAttention(SIZE, 2, score=score, rotary=positions)
-    x = torch.randn(BATCH, TARGET, SIZE)
-    whole, _ = attention(*attention.project(x), torch.ones(TARGET, TARGET, dtype=torch.bool).tril())
-    cache = None
-    for step in range(TARGET):
-        queries, new = attention.project(x[:, step : step + 1], offset=step)
-        cache = new if cache is None else cache.append(new)
-        output, _ = attention(queries, cache, None)
-        torch.testing.assert_close(output[:, 0], whole[:, step])
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from translator.attention.multihead import MultiHeadAttention
+from translator.attention.scores import SCORES
 from translator.models.transformer import Transformer
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, FeedForward, LayerOptions
 from translator.models.transformer_state import ROOM
@@ -203,3 +204,16 @@ def test_a_table_of_slots_grows() -> None:
     for tokens in target.unbind(1):
         logits, state, _ = model.step(tokens, state)
     torch.testing.assert_close(logits, model.project(model(source, mask, target).states[:, -1]))
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_steps_give_what_the_whole_target_gives(score: str, positions: str) -> None:
+    model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, score=score, positions=positions, dropout=0.0).double().eval()
+    source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
+    target = torch.randint(4, 17, (2, 5))
+    whole = model.project(model(source, mask, target).states)  # (B, T, V)
+    state = model.start(model.encode(source, mask))
+    for position, tokens in enumerate(target.unbind(1)):
+        logits, state, _ = model.step(tokens, state)
+        torch.testing.assert_close(logits, whole[:, position])

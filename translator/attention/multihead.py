@@ -24,9 +24,6 @@ class KeyValue(NamedTuple):
     keys: Tensor  # (B, H, S, A)
     values: Tensor  # (B, H, S, D/H)
 
-    def append(self, newer: "KeyValue") -> "KeyValue":
-        return KeyValue(torch.cat((self.keys, newer.keys), 2), torch.cat((self.values, newer.values), 2))
-
 
 class MultiHeadAttention(nn.Module):
     """Self-attention where keys and values come from the queries' own sequence, cross-attention where they do not."""
@@ -54,12 +51,12 @@ class MultiHeadAttention(nn.Module):
         self.dropout = Dropout(dropout)
         self.rotary = rotary
 
-    def project(self, x: Tensor, offset: int = 0) -> tuple[Tensor, KeyValue]:
-        """Queries, keys and values of self-attention from x (B, T, D), whose first position is `offset`."""
+    def project(self, x: Tensor) -> tuple[Tensor, KeyValue]:
+        """Queries, keys and values of self-attention from x (B, T, D)."""
         heads = self.input_projection(x).unflatten(-1, (3, self.num_heads, self.head_size))  # (B, T, 3, H, D/H)
         queries, keys, values = heads.permute(2, 0, 3, 1, 4)  # each (B, H, T, D/H)
         if self.rotary is not None:
-            queries, keys = self.rotary(queries, offset), self.rotary(keys, offset)
+            queries, keys = self.rotary(queries), self.rotary(keys)
         return queries, KeyValue(self.score.prepare(keys), values)
 
     def project_queries(self, x: Tensor) -> Tensor:
