@@ -4,19 +4,25 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file as save_tensors
+from torch import Tensor
 
 import translator
 from translator import build, config
+from translator.api import search_options
 from translator.data.tokenizer import Tokenizer
+from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
+from translator.models.base import Seq2Seq
 from translator.schema.data import TextDataConfig, TokenizerConfig
 from translator.schema.model import LstmConfig, TransformerConfig
-from translator.schema.training import DecodeConfig, OptimConfig, TrainerConfig
+from translator.schema.training import DecodeConfig, LengthPenalty, OptimConfig, TrainerConfig
 from translator.training.weights import collect_weights
 from translator.translate import main
 
@@ -93,6 +99,39 @@ def test_the_command_and_the_python_interface_agree(
     arguments = ["--model", str(transformer), "--model", str(lstm), str(tmp_path / "in.txt"), "--device", "cpu"]
     assert main(arguments) == 0
     assert capfd.readouterr().out == "".join(line.replace("\n", " ") + "\n" for line in expected)
+
+
+SEARCH = {
+    "beam_size": 2,
+    "length_penalty": "gnmt",
+    "alpha": 0.5,
+    "max_length_ratio": 1.5,
+    "max_length_extra": 9,
+    "min_length": 4,
+    "min_length_ratio": 0.5,
+    "no_repeat_ngram": 2,
+    "repetition_penalty": 1.2,
+}
+
+
+def test_every_search_option_of_the_configuration_and_of_the_command_reaches_the_search(
+    transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(SEARCH) == {field.name for field in fields(DecodeConfig)} - {"batch_tokens"}
+    configured = search_options(DecodeConfig(**{**SEARCH, "length_penalty": LengthPenalty.gnmt}))  # type: ignore[arg-type]
+    assert configured == SearchOptions(**SEARCH)  # type: ignore[arg-type]
+    searched = []
+
+    def spy(model: Seq2Seq, source: Tensor, mask: Tensor, options: SearchOptions, **others: Any) -> Any:
+        searched.append(options)
+        return search(model, source, mask, options, **others)
+
+    monkeypatch.setattr("translator.decoding.translator.search", spy)
+    (tmp_path / "in.txt").write_text("A dog reads.\n", encoding="utf-8")
+    flags = {"beam" if name == "beam_size" else name.replace("_", "-"): value for name, value in SEARCH.items()}
+    arguments = [str(part) for name, value in flags.items() for part in (f"--{name}", value)]
+    assert main([str(tmp_path / "in.txt"), "--model", str(transformer), "--device", "cpu", *arguments]) == 0
+    assert searched == [configured]
 
 
 def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(

@@ -66,8 +66,10 @@ def _add_search_options(group: "argparse._ArgumentGroup") -> None:
         "--max-length-ratio", type=float, metavar="R", help="longest output, in pieces for a source piece"
     )
     group.add_argument("--max-length-extra", type=int, metavar="N", help="so many more pieces than the ratio gives")
-    group.add_argument("--min-length", type=int, metavar="N", help="shortest output, in pieces …")
-    group.add_argument("--min-length-ratio", type=float, metavar="R", help="… and for each piece of the source")
+    group.add_argument("--min-length", type=int, metavar="N", help="shortest output, in pieces; 0 allows an empty one")
+    group.add_argument(
+        "--min-length-ratio", type=float, metavar="R", help="shortest output, in pieces for a source piece"
+    )
     group.add_argument("--no-repeat-ngram", type=int, metavar="N", help="no N pieces in a row come twice")
     group.add_argument("--repetition-penalty", type=float, metavar="P", help="above 1: words come again less often")
     group.add_argument(

@@ -17,6 +17,12 @@ from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Memory
 
+CONSTRAINED = {
+    "no_repeat_ngram": 2,
+    "repetition_penalty": 1.3,
+    "min_length_ratio": 1.0,
+    "forbidden": ((5,), (6, 7)),
+}
 SOURCES = [[4, EOS], [5, 6, EOS], [4, 4, 5, EOS], [6, 6, 6, 6, 6, EOS], [EOS], [5, 4, 6, 5, EOS]]
 
 
@@ -137,11 +143,17 @@ def test_n_best_lists_are_sorted_and_distinct_and_within_their_limits(seed: int,
         {"beam_size": 4, "num_hypotheses": 3},
         {"beam_size": 3, "length_penalty": "none"},
         {"num_hypotheses": 3, "sampling": Sampling(seed=5)},
-        {"beam_size": 3, "no_repeat_ngram": 2, "repetition_penalty": 1.3, "min_length_ratio": 1.0},
+        {"beam_size": 3, **CONSTRAINED},
+        {"beam_size": 1, **CONSTRAINED},
+        {"num_hypotheses": 3, "sampling": Sampling(seed=5), **CONSTRAINED},
     ],
 )
-def test_an_output_does_not_depend_on_batch_size_order_or_neighbours(options: dict[str, object]) -> None:
+@pytest.mark.parametrize("dtype", [torch.double, torch.bfloat16])  # which makes many scores equal
+def test_an_output_does_not_depend_on_batch_size_order_or_neighbours(
+    options: dict[str, object], dtype: torch.dtype
+) -> None:
     model = TableModel.random(21, vocab_size=70, end=0.5)
+    model.table = model.table.to(dtype)
     generator = torch.Generator().manual_seed(1)
     sources = [
         [
@@ -158,7 +170,14 @@ def test_an_output_does_not_depend_on_batch_size_order_or_neighbours(options: di
         for first in range(0, len(order), batch_size):
             chosen = order[first : first + batch_size]
             source, mask = batch_of([sources[index] for index in chosen])
-            found = search(model, source, mask, search_options, seeds=[seeds[index] for index in chosen])
+            found = search(
+                model,
+                source,
+                mask,
+                search_options,
+                prefixes=[sources[index][:-1][:2] if index % 3 == 0 else [] for index in chosen],
+                seeds=[seeds[index] for index in chosen],
+            )
             results.update({i: [h.ids for h in hypotheses] for i, hypotheses in zip(chosen, found, strict=True)})
         return results
 
@@ -211,25 +230,36 @@ def test_an_impossible_end_and_a_diverged_model_still_give_one_hypothesis_for_ev
             assert len(hypothesis.ids) <= len(source)
 
 
+class Counting(TableModel):
+    """Ends after as many steps as the source's first id says."""
+
+    def __init__(self) -> None:
+        table = torch.zeros(40, 12, dtype=torch.double)
+        table[1:, EOS], table[0, EOS] = -60, 60
+        super().__init__(table)
+
+    def next_codes(self, codes: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        return (codes - 1).clamp_min(0)
+
+    def encode(self, source: torch.Tensor, source_mask: torch.Tensor) -> Memory:
+        return super().encode(source, source_mask)._replace(summary=source[:, 0])
+
+
 def test_finished_sentences_leave_the_batch() -> None:
-    class Counting(TableModel):
-        """Ends after as many pieces as the source's first id says."""
-
-        def next_codes(self, codes: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-            return (codes - 1).clamp_min(0)
-
-        def encode(self, source: torch.Tensor, source_mask: torch.Tensor) -> Memory:
-            return super().encode(source, source_mask)._replace(summary=source[:, 0])
-
-    table = torch.zeros(40, 12, dtype=torch.double)
-    table[1:, EOS], table[0, EOS] = -60, 60
-    model = Counting(table)
+    model = Counting()
     found = run(model, [[4, EOS], [8, EOS], [16, EOS]], beam_size=1)
     assert [len(hypotheses[0].ids) for hypotheses in found] == [3, 7, 15]
     assert model.num_rows == 4 + 8 + 16
     model.num_rows = 0
     run(model, [[4, EOS], [8, EOS], [16, EOS]], beam_size=2)
     assert model.num_rows == 3 + 2 * (3 + 7 + 15)  # one row for each sentence in the first step, then two
+
+
+def test_greedy_search_lets_the_sentences_of_a_large_batch_leave_in_groups() -> None:
+    model = Counting()
+    found = run(model, [[4, EOS], [6, EOS], *([16, EOS] for _ in range(14))], beam_size=1)
+    assert [len(hypotheses[0].ids) for hypotheses in found] == [3, 5, *(15 for _ in range(14))]
+    assert model.num_rows == 6 * 16 + 10 * 14  # the first stays until the second has ended too
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -256,6 +286,7 @@ def test_the_fast_top_k_is_top_k(width: int) -> None:
         {"alpha": -1.0},
         {"repetition_penalty": 0.0},
         {"forbidden": ((),)},
+        {"min_length": -1},
     ],
 )
 def test_impossible_options_are_refused_by_name(options: dict[str, object]) -> None:

@@ -21,8 +21,8 @@ from translator.attention.softmax import masked_softmax
 class KeyValue(NamedTuple):
     """Keys and values, projected, split into heads and the keys prepared for the score: what a cache holds."""
 
-    keys: Tensor  # (B, H, S, A)
-    values: Tensor  # (B, H, S, D/H)
+    keys: Tensor  # (…, S, A)
+    values: Tensor  # (…, S, D/H)
 
 
 class MultiHeadAttention(nn.Module):

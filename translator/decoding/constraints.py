@@ -85,6 +85,7 @@ class Constraints:
         self.prefixes = self.prefixes.to(device)  # (A, P)
         self.forbidden = ForbiddenSequences(options.forbidden, device) if options.forbidden else None
         self.never = torch.tensor((PAD, BOS), device=device)
+        self.looks_back = options.repetition_penalty != 1 or options.no_repeat_ngram > 0 or bool(options.forbidden)
 
     def select(self, sentences: Tensor) -> None:
         """Only these sentences remain."""
@@ -105,21 +106,22 @@ class Constraints:
         What remains is not normalised again, so a hypothesis keeps the log-probability that the model gives it.
         Only the repetition penalty changes the distribution itself.
         """
+        before = history() if self.looks_back else self.never.new_empty(0, 0)  # (R, t)
         if self.options.repetition_penalty != 1 and step > 0:
-            logits = penalize_repetition(logits, history(), self.options.repetition_penalty)
+            logits = penalize_repetition(logits, before, self.options.repetition_penalty)
         log_probs = _log_softmax(logits)  # (R, V)
         forced = self._forced_choice(log_probs, step)
         end = log_probs[:, EOS].clone()  # (R,)
         log_probs.index_fill_(1, self.never, -torch.inf)
         if self.options.no_repeat_ngram > 0:
-            ban_repeated_ngrams(log_probs, history(), self.options.no_repeat_ngram)
+            ban_repeated_ngrams(log_probs, before, self.options.no_repeat_ngram)
         if self.forbidden is not None:
-            self.forbidden.ban(log_probs, history())
+            self.forbidden.ban(log_probs, before)
             log_probs[:, EOS] = end  # a sentence may always end
         if step < self.last_minimum:
             group = log_probs.size(0) // self.min_length.size(0)
             log_probs[(self.min_length > step).repeat_interleave(group), EOS] = -torch.inf
-        if self.options.no_repeat_ngram > 0 or self.forbidden is not None:
+        if self.options.no_repeat_ngram > 0 or self.forbidden is not None or step < self.last_minimum:
             # Where nothing is allowed any more, the hypothesis ends: no sentence comes back without a translation.
             stuck = (log_probs.amax(1) == -torch.inf).nonzero().squeeze(1)
             log_probs[stuck, EOS] = end[stuck]

@@ -34,8 +34,8 @@ class SearchOptions:
     alpha: float = 1.0  # exponent of the length penalty
     max_length_ratio: float = 2.0  # pieces of the output for each piece of the source …
     max_length_extra: int = 20  # … and so many more
-    min_length: int = 1  # the fewest pieces of an output, so that no translation is empty …
-    min_length_ratio: float = 0.0  # … and for each piece of the source
+    min_length: int = 1  # the fewest pieces of an output; 0 allows an empty one
+    min_length_ratio: float = 0.0  # the same for each piece of the source; the larger of the two counts
     no_repeat_ngram: int = 0  # no n pieces in a row come twice; 0 = off
     repetition_penalty: float = 1.0  # above 1, pieces already written become less likely
     forbidden: tuple[tuple[int, ...], ...] = ()  # sequences of pieces that are never completed

@@ -15,7 +15,6 @@ from translator.decoding.options import Hypothesis, Sampling, SearchOptions
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Seq2Seq
 
-FEW_ROWS = 8  # up to so many, torch finds the greatest element of a row faster by itself
 # Sentences that have ended leave the batch when they are one in so many: what the others need is copied each time.
 ENOUGH_TO_LEAVE = 8
 
@@ -52,10 +51,10 @@ def _uniform(seeds: Sequence[int], lengths: list[int], num_outputs: int, samplin
 
 
 def _best(log_probs: Tensor) -> tuple[Tensor, Tensor]:
-    """The greatest element of every row (R, V) and its place."""
-    if log_probs.size(0) <= FEW_ROWS or log_probs.device.type != "cpu":
-        best = log_probs.max(1)
-        return best.values, best.indices
+    """The greatest element of every row (R, V) and its place.
+
+    Always by the same rule, also among equals, so that it does not matter how many rows there are.
+    """
     values, places = top_candidates(log_probs[:, None], log_probs.new_zeros(log_probs.size(0), 1), 1)
     return values.squeeze(1), places.squeeze(1)
 

@@ -106,7 +106,7 @@ class Transformer(Seq2Seq):
         causal_mask = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()  # (T, T)
         layers = self._decoder_layers()
         key_values = [layer.cross_attention.project_memory(memory.states) for layer in layers]
-        x = self._embed_target(target_in, 0)  # (B, T, D)
+        x = self.dropout(self._embed_target(target_in, 0))  # (B, T, D)
         attention = []
         for layer, key_value in zip(layers, key_values, strict=True):
             x, weights = layer(x, causal_mask, key_value, memory_mask, need_weights=need_weights)
@@ -114,12 +114,13 @@ class Transformer(Seq2Seq):
         return Decoded(self.decoder_norm(x), torch.stack(attention, 1) if need_weights else None)
 
     def start(self, memory: Memory) -> TransformerState:
+        assert self.output_bias is None
         decoder = StepDecoder(self._decoder_layers(), self.decoder_norm, self.output_weight)
         return start_state(decoder, memory)
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
-        """The same as `forward` for one position; no gradient flows through it."""
+        """The same as `forward` for one position, without dropout; no gradient flows through it."""
         assert isinstance(state, TransformerState)
         x = self._embed_target(tokens[:, None], state.length).squeeze(1)  # (R, D)
         x, state, attention = decode_step(x, state, need_weights)
@@ -131,7 +132,7 @@ class Transformer(Seq2Seq):
     def _embed_target(self, tokens: Tensor, offset: int) -> Tensor:
         """The decoder's input (R, T, D) for tokens (R, T), the first of which is at position `offset`."""
         embedded = self.embeddings.embed_target(tokens) * self.embedding_scale
-        return self.dropout(self.target_positions(embedded, offset))
+        return self.target_positions(embedded, offset)
 
 
 def _additive_positions(name: str, size: int, max_positions: int) -> nn.Module:

@@ -119,7 +119,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention, attention to the source and feed-forward network (Vaswani et al. 2017, figure 1, right).
 
-    `forward` is for a whole target; `translator.models.transformer_step` feeds the same modules one step at a time.
+    `forward` is for a whole target; `translator.models.transformer_step` computes the same one step at a time.
     """
 
     def __init__(self, options: LayerOptions) -> None:

@@ -26,7 +26,8 @@ ROOM = 16  # steps that a new table has room for
 
 def by_layer(tables: KeyValue) -> list[KeyValue]:
     """Tables (L, B, H, N, …) as views (B·H, N, …) for each layer."""
-    return [KeyValue(*parts) for parts in zip(*(table.flatten(1, 2).unbind() for table in tables), strict=True)]
+    views = (table.view(len(table), -1, *table.shape[3:]).unbind() for table in tables)
+    return [KeyValue(*parts) for parts in zip(*views, strict=True)]
 
 
 class Source:

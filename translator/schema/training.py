@@ -126,8 +126,8 @@ class DecodeConfig:
     alpha: float = 1.0  # exponent of the length penalty
     max_length_ratio: float = 2.0  # pieces of the output for each piece of the source …
     max_length_extra: int = 20  # … and so many more
-    min_length: int = 1  # the fewest pieces of an output …
-    min_length_ratio: float = 0.0  # … and for each piece of the source
+    min_length: int = 1  # the fewest pieces of an output; 0 allows an empty one
+    min_length_ratio: float = 0.0  # the same for each piece of the source; the larger of the two counts
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
     batch_tokens: int = 4_096  # source tokens translated together
