@@ -3,15 +3,17 @@
     python scripts/bench_decoding.py [--model RUN] [--source FILE]
 
 Greedy search and a beam, in float32, with two threads. CTranslate2 also runs in int8; its threads are used in the
-better of two ways, two workers of one thread or one worker of two. Each competitor decodes the whole text with several
-batch sizes, in a process of its own, and its best time counts. All are given the same pieces, compare hypotheses by the
-same score (log-probability divided by the number of pieces, the end counted) and stop at the same length. Wanted: half
-the speed of CTranslate2 in float32, 99 % identical outputs, and 1.2 times the memory of 1,000 lines for 100,000.
+better of two ways, two workers of one thread or one worker of two. Each competitor, in a process of its own, first
+decodes the whole text with several batch sizes; then all take turns with the settings that suited them best. All are
+given the same pieces, compare hypotheses by the same score (log-probability divided by the number of pieces, the end
+counted) and stop at the same length. Wanted: half the speed of CTranslate2 in float32, 99 % identical outputs, and 1.2
+times the memory of 1,000 lines for 100,000.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,6 +40,7 @@ OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 MAX_LENGTH = 200  # pieces of an output
 BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # shared by our threads; each worker of CTranslate2 has its own
 PROFILED = 4_096
+TIMES_A_TURN = 3
 FEW_LINES = 1_000
 SHOWN = 10  # lines on which the outputs differ
 # A process's peak also counts the one it was forked from, which must therefore be a small one.
@@ -49,10 +52,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 Decode = Callable[[int], list[list[int]]]  # budget of source tokens in a batch to the outputs
 
 
-class Speed(NamedTuple):
-    seconds: float
+class Setting(NamedTuple):
+    way: str  # how the threads are used: workers x threads of each
     batch_tokens: int
-    way: str  # how the threads were used
 
 
 class IdTokenizer:
@@ -81,7 +83,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--source", type=Path, metavar="FILE", help="text to translate; default: the run's test set")
     parser.add_argument("--lines", type=positive, help="only so many lines of it")
     parser.add_argument("--beam", type=positive, default=5, help="default: %(default)s")
-    parser.add_argument("--rounds", type=positive, default=2, help="turns of each competitor (default: %(default)s)")
+    parser.add_argument("--rounds", type=positive, default=3, help="turns of each competitor (default: %(default)s)")
     parser.add_argument("--threads", type=positive, default=2)
     parser.add_argument(
         "--memory",
@@ -91,7 +93,7 @@ def parse_arguments() -> argparse.Namespace:
         help=f"measure memory on N lines against {FEW_LINES:,}; 0 = not at all (default: %(default)s)",
     )
     parser.add_argument("--profile", action="store_true", help="show where our time goes, in place of comparing")
-    for hidden in ("--competitor", "--way", "--folder"):  # set by `run_turn`
+    for hidden in ("--competitor", "--way", "--sizes", "--folder"):  # set by `run_turn`
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -149,71 +151,93 @@ def ways(competitor: str, num_threads: int) -> list[str]:
 
 
 def take_turn(options: argparse.Namespace) -> None:
-    """In a process of its own: decodes with each batch size and prints the seconds for `run_turn`."""
+    """In a process of its own: decodes with the batch sizes of each beam and prints the seconds for `run_turn`."""
     folder = Path(options.folder)
     sources = json.loads((folder / "sources.json").read_text())
     workers, num_threads = map(int, options.way.split("x"))
     run = load_run(resolve_run(options.model), torch.device("cpu")) if options.competitor == OURS else None
-    seconds: dict[str, dict[int, float]] = {}
-    for beam_size in (1, options.beam):
+    seconds: dict[int, list[float]] = {}
+    for beam_size, sizes in parsed_sizes(options.sizes).items():
         if run is not None:
             decode = our_decoder(run, sources, beam_size, workers * num_threads)
         else:
             compute_type = options.competitor.split()[-1]
             decode = their_decoder(folder / "converted", compute_type, sources, beam_size, workers, num_threads)
-        decode(BATCH_TOKENS[0])  # warm-up
-        times = {}
-        for batch_tokens in BATCH_TOKENS:
+        decode(sizes[0])  # warm-up
+        times = seconds[beam_size] = []
+        for batch_tokens in sizes:
             start = time.perf_counter()
             outputs = decode(batch_tokens)
-            times[batch_tokens] = time.perf_counter() - start
-        seconds[str(beam_size)] = times
+            times.append(time.perf_counter() - start)
         (folder / f"{options.competitor} {beam_size}.json").write_text(json.dumps(outputs))
     print(json.dumps(seconds))
 
 
-def run_turn(competitor: str, way: str, folder: Path, options: argparse.Namespace) -> dict[int, list[Speed]]:
-    """One turn of a competitor: its speeds for each beam size."""
-    hidden = ["--competitor", competitor, "--way", way, "--folder", str(folder)]
+Sizes = dict[int, list[int]]  # beam size to the batch sizes to decode with, one after the other
+
+
+def parsed_sizes(text: str) -> Sizes:
+    return {int(beam_size): sizes for beam_size, sizes in json.loads(text).items()}
+
+
+def run_turn(
+    competitor: str, way: str, sizes: Sizes, folder: Path, options: argparse.Namespace
+) -> dict[int, list[float]]:
+    """One turn of a competitor: seconds for each beam size and, in their order, batch size."""
+    hidden = ["--competitor", competitor, "--way", way, "--sizes", json.dumps(sizes), "--folder", str(folder)]
     # CTranslate2 and torch both take the number of threads from here before they are told otherwise.
     environment = {**os.environ, "OMP_NUM_THREADS": way.split("x")[1]}
     command = [sys.executable, *sys.argv, *hidden]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
-    seconds = json.loads(output.splitlines()[-1])
-    return {
-        int(beam_size): [Speed(time, int(batch_tokens), way) for batch_tokens, time in times.items()]
-        for beam_size, times in seconds.items()
-    }
+    return {int(beam_size): times for beam_size, times in json.loads(output.splitlines()[-1]).items()}
 
 
 # ---- the comparison ----
 
 
+def best_settings(competitor: str, folder: Path, options: argparse.Namespace) -> dict[int, Setting]:
+    """For each beam size, what the competitor was fastest with."""
+    tried: dict[int, dict[Setting, float]] = {}
+    for way in ways(competitor, options.threads):
+        sizes = {beam_size: list(BATCH_TOKENS) for beam_size in beam_sizes(options)}
+        for beam_size, times in run_turn(competitor, way, sizes, folder, options).items():
+            settings = [Setting(way, batch_tokens) for batch_tokens in BATCH_TOKENS]
+            tried.setdefault(beam_size, {}).update(zip(settings, times, strict=True))
+    return {beam_size: min(times, key=lambda setting: times[setting]) for beam_size, times in tried.items()}
+
+
 def compare_speed(folder: Path, num_lines: int, options: argparse.Namespace) -> None:
-    beam_sizes = sorted({1, options.beam})
-    speeds: dict[tuple[str, int], list[Speed]] = {}
+    competitors = (OURS, FLOAT32, INT8)
+    settings = {competitor: best_settings(competitor, folder, options) for competitor in competitors}
+    seconds: dict[tuple[str, int], list[float]] = {}
     for _ in range(options.rounds):
-        for competitor in (OURS, FLOAT32, INT8):
-            for way in ways(competitor, options.threads):
-                for beam_size, turn in run_turn(competitor, way, folder, options).items():
-                    speeds.setdefault((competitor, beam_size), []).extend(turn)
-    for beam_size in beam_sizes:
+        for competitor in competitors:
+            for beam_size, setting in settings[competitor].items():
+                sizes = {beam_size: [setting.batch_tokens] * TIMES_A_TURN}
+                times = run_turn(competitor, setting.way, sizes, folder, options)[beam_size]
+                seconds.setdefault((competitor, beam_size), []).extend(times)
+    for beam_size in beam_sizes(options):
         print("greedy search" if beam_size == 1 else f"beam {beam_size}")
-        reference = min(speeds[FLOAT32, beam_size]).seconds
-        for competitor in (OURS, FLOAT32, INT8):
-            best = min(speeds[competitor, beam_size])
+        reference = seconds[FLOAT32, beam_size]
+        for competitor in competitors:
+            times, setting = seconds[competitor, beam_size], settings[competitor][beam_size]
             outputs = json.loads((folder / f"{competitor} {beam_size}.json").read_text())
             num_tokens = sum(len(output) + 1 for output in outputs)
+            best, median = min(times), statistics.median(times)
             print(
-                f"  {competitor:<20} {num_lines / best.seconds:7,.0f} sentences/s  {num_tokens / best.seconds:8,.0f} "
-                f"target tokens/s  ratio {reference / best.seconds:4.2f}  ({best.way} threads, batches of "
-                f"{best.batch_tokens:,} source tokens)"
+                f"  {competitor:<20} {num_lines / best:7,.0f} sentences/s  {num_tokens / best:8,.0f} target tokens/s  "
+                f"ratio {min(reference) / best:4.2f}, of the medians {statistics.median(reference) / median:4.2f}  "
+                f"({setting.way} threads, batches of {setting.batch_tokens:,} source tokens)"
             )
+
+
+def beam_sizes(options: argparse.Namespace) -> list[int]:
+    return sorted({1, options.beam})
 
 
 def compare_outputs(folder: Path, run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
     """How many outputs are those of CTranslate2 and, of the others, which are better by the model's own score."""
-    for beam_size in sorted({1, options.beam}):
+    for beam_size in beam_sizes(options):
         ours, theirs = (
             json.loads((folder / f"{competitor} {beam_size}.json").read_text()) for competitor in (OURS, FLOAT32)
         )
@@ -312,7 +336,9 @@ def run_benchmark(options: argparse.Namespace) -> None:
         folder = Path(name)
         convert(run.model, folder / "converted")
         (folder / "sources.json").write_text(json.dumps(sources))
-        print(f"{options.model}, {len(lines):,} lines, {options.threads} threads, best of {options.rounds} rounds")
+        print(
+            f"{options.model}, {len(lines):,} lines, {options.threads} threads, best of {options.rounds * TIMES_A_TURN}"
+        )
         compare_speed(folder, len(lines), options)
         compare_outputs(folder, run, sources, options)
         if options.memory:

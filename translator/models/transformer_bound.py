@@ -34,7 +34,7 @@ def _norm(norm: nn.Module) -> Function:
 
 
 class _Branch:
-    """`Residual` around a sublayer."""
+    """`Residual` around a sublayer, whose result is written over."""
 
     def __init__(self, residual: Residual) -> None:
         self.norm = _norm(residual.norm)
@@ -44,7 +44,8 @@ class _Branch:
         return self.norm(x) if self.pre_norm else x
 
     def leave(self, x: Tensor, branch: Tensor) -> Tensor:
-        return x + branch if self.pre_norm else self.norm(x + branch)
+        total = branch.add_(x)
+        return total if self.pre_norm else self.norm(total)
 
 
 class StepLayer:

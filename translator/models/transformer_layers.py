@@ -89,9 +89,9 @@ class FeedForward(nn.Module):
         return self.outer(self.dropout(self.activate(self.inner(x))))
 
     def activate(self, inner: Tensor) -> Tensor:
-        """f, from (…, F), or (…, 2F) for SwiGLU, to (…, F)."""
+        """f, from (…, F), or (…, 2F) for SwiGLU, to (…, F); may overwrite its argument."""
         if self.activation == "relu":
-            return F.relu(inner)
+            return F.relu(inner, inplace=True)  # whose gradient needs the result only
         if self.activation == "gelu":
             return F.gelu(inner)
         gate, values = inner.chunk(2, -1)

@@ -87,18 +87,17 @@ def _merge_heads(heads: Tensor, num_sentences: int) -> Tensor:
 
 def _attend(attention: MultiHeadAttention, queries: Tensor, table: KeyValue, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Attention of queries (B·H, K, D/H) to keys and values (B·H, N, …): heads (B·H, K, D/H), weights (B·H, K, N)."""
-    if attention.is_scaled_dot:
-        scale = 1 / math.sqrt(attention.head_size)
-        scores = torch.baddbmm(bias, queries, table.keys.transpose(1, 2), alpha=scale)  # (B·H, K, N)
+    num_queries, (num_keys, head_size) = queries.shape[1], table.values.shape[1:]
+    scale = 1 / math.sqrt(head_size)
+    # torch multiplies the smallest matrices in a plain loop, which takes several times as long as products and sums.
+    is_small = num_queries == 1 and num_keys * head_size < SMALLEST_PRODUCT
+    if not attention.is_scaled_dot:
+        scores = attention.score(queries, table.keys) + bias  # (B·H, K, N)
+    elif is_small:
+        scores = torch.add(bias, (queries * table.keys).sum(-1).unsqueeze(1), alpha=scale)
     else:
-        scores = attention.score(queries, table.keys) + bias
+        scores = torch.baddbmm(bias, queries, table.keys.transpose(1, 2), alpha=scale)
     weights = torch.softmax(scores, dim=-1)
-    return _weighted_sum(weights, table.values), weights
-
-
-def _weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
-    """weights (B·H, K, N) @ values (B·H, N, D/H)."""
-    # torch multiplies the smallest matrices in a plain loop, several times slower than this.
-    if weights.shape[1] == 1 and values.shape[1] * values.shape[2] < SMALLEST_PRODUCT:
-        return (weights.transpose(1, 2) * values).sum(1, keepdim=True)
-    return torch.bmm(weights, values)
+    if is_small:
+        return (weights.transpose(1, 2) * table.values).sum(1, keepdim=True), weights
+    return torch.bmm(weights, table.values), weights
