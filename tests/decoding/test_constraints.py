@@ -122,6 +122,14 @@ def test_where_everything_is_forbidden_the_output_ends() -> None:
             assert math.isfinite(hypotheses[0].score)
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_model_that_allows_nothing_but_the_end_may_end_before_the_least_length(beam_size: int) -> None:
+    table = torch.full((7, 9), -math.inf, dtype=torch.double)
+    table[:, EOS] = 0
+    found = search(TableModel(table), *batch_of(SOURCES), SearchOptions(beam_size=beam_size, min_length=2))
+    assert [(hypotheses[0].ids, hypotheses[0].score) for hypotheses in found] == [([], 0.0)] * len(SOURCES)
+
+
 def test_padding_and_starts_are_never_written_and_half_precision_is_scored_in_single() -> None:
     logits = torch.zeros(2, 9, dtype=torch.bfloat16)
     logits[:, [PAD, BOS]] = 20

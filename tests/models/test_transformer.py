@@ -217,3 +217,11 @@ def test_steps_give_what_the_whole_target_gives(score: str, positions: str) -> N
     for position, tokens in enumerate(target.unbind(1)):
         logits, state, _ = model.step(tokens, state)
         torch.testing.assert_close(logits, whole[:, position])
+
+
+def test_steps_know_no_dropout() -> None:
+    model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, dropout=0.5, attention_dropout=0.5, activation_dropout=0.5)
+    source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
+    state, tokens = model.eval().start(model.encode(source, mask)), torch.tensor([2, 2])
+    expected = model.step(tokens, state).logits
+    torch.testing.assert_close(model.train().step(tokens, state).logits, expected)

@@ -89,8 +89,8 @@ def _attend(attention: MultiHeadAttention, queries: Tensor, table: KeyValue, bia
     """Attention of queries (B·H, K, D/H) to keys and values (B·H, N, …): heads (B·H, K, D/H), weights (B·H, K, N)."""
     num_queries, (num_keys, head_size) = queries.shape[1], table.values.shape[1:]
     scale = 1 / math.sqrt(head_size)
-    # torch multiplies the smallest matrices in a plain loop, which takes several times as long as products and sums.
-    is_small = num_queries == 1 and num_keys * head_size < SMALLEST_PRODUCT
+    # On CPUs torch multiplies the smallest matrices in a plain loop, several times slower than products and sums.
+    is_small = num_queries == 1 and num_keys * head_size < SMALLEST_PRODUCT and queries.is_cpu
     if not attention.is_scaled_dot:
         scores = attention.score(queries, table.keys) + bias  # (B·H, K, N)
     elif is_small:
