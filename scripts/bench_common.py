@@ -19,11 +19,12 @@ from torch import nn
 
 from translator.data.batching import Batch, BatchSampler
 from translator.data.cleaning import CleanedCorpus, Cleaning
-from translator.data.corpus import Splits, open_demo, open_text
-from translator.data.tables import build_table
+from translator.data.corpus import Splits, open_text
+from translator.data.tokenize_corpus import tokenize_corpus
 from translator.data.tokenizer import TokenizerOptions, train_or_load_tokenizer
+from translator.demo.corpus import open_demo
+from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
-from translator.training.allocator import keep_memory
 from translator.training.loss import TranslationLoss
 
 # Multi30k where it lies beside the repository; --data names another prefix.
@@ -64,7 +65,7 @@ def load_batches(options: argparse.Namespace, cache_dir: Path = Path("data/cache
     tokenizer = train_or_load_tokenizer(
         cache_dir, corpus.fingerprint, TokenizerOptions(vocab_size=VOCAB_SIZE if options.data else 2_000), corpus
     )
-    table = build_table(corpus, tokenizer, cache_dir=cache_dir)
+    table = tokenize_corpus(corpus, tokenizer, cache_dir=cache_dir)
     sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=BATCH_TOKENS, seed=1)
     rows_of_batches = sampler.epoch(0)[: NUM_WARM_UP + options.batches]
     return [Batch.from_rows(*table.rows(rows), rows) for rows in rows_of_batches], tokenizer.target_vocab_size

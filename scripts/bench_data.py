@@ -18,14 +18,15 @@ import torch
 
 from translator.data.batching import Batch, BatchSampler
 from translator.data.cleaning import CleanedCorpus, Cleaning
-from translator.data.corpus import Corpus, open_demo, open_text
-from translator.data.files import FileFingerprint
-from translator.data.loader import BatchLoader, TableBatches, fitted_batch_tokens
-from translator.data.tables import build_table
-from translator.data.token_table import TokenTable, join_tables
+from translator.data.corpus import Corpus, open_text
+from translator.data.loader import BatchLoader, CorpusBatches, fitted_batch_tokens
+from translator.data.tokenize_corpus import tokenize_corpus
+from translator.data.tokenized_corpus import TokenizedCorpus, join_tokenized
 from translator.data.tokenizer import Tokenizer
+from translator.demo.corpus import open_demo
+from translator.files.fingerprints import FileFingerprint
+from translator.kernels.allocator import keep_memory
 from translator.models.transformer import Transformer
-from translator.training.allocator import keep_memory
 from translator.training.loss import TranslationLoss
 
 MULTI30K = Path(__file__).resolve().parents[2] / "shared/data/multi30k/train"
@@ -60,21 +61,21 @@ def show(name: str, value: str, wanted: str = "") -> None:
     print(f"  {name:<52} {value:>16}   {wanted}".rstrip(), flush=True)
 
 
-def sampler_of(table: TokenTable, batch_tokens: int) -> BatchSampler:
+def sampler_of(table: TokenizedCorpus, batch_tokens: int) -> BatchSampler:
     return BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=batch_tokens, seed=1)
 
 
-def measure_tokenizing(corpus: Corpus, tokenizer: Tokenizer, cache_dir: Path) -> TokenTable:
+def measure_tokenizing(corpus: Corpus, tokenizer: Tokenizer, cache_dir: Path) -> TokenizedCorpus:
     """Reading, cleaning, tokenising and writing, on one core."""
     start = time.perf_counter(), time.process_time()
-    table = build_table(corpus, tokenizer, cache_dir=cache_dir, num_processes=1)
+    table = tokenize_corpus(corpus, tokenizer, cache_dir=cache_dir, num_processes=1)
     wall, busy = time.perf_counter() - start[0], time.process_time() - start[1]
     show("pairs tokenised a minute, one core, wall clock", f"{60 * len(table) / wall:,.0f}", "wanted: 60,000 or more")
     show("the same by processor time", f"{60 * len(table) / busy:,.0f}")
     return table
 
 
-def measure_batches(source: TableBatches, wanted: str = "") -> float:
+def measure_batches(source: CorpusBatches, wanted: str = "") -> float:
     """Target tokens a second of the loader with nobody else at work; shows padding too."""
     num_tokens = num_positions = num_target = num_batches = largest = 0
     start = time.perf_counter()
@@ -136,8 +137,8 @@ def measure_memory(folder: str, copies: int, batch_tokens: int, results: "multip
     torch.zeros(1)
     own, resident = own_memory(process), process.memory_info().rss
     most_own = most_resident = 0
-    table = join_tables([TokenTable.open(Path(folder)) for _ in range(copies)])  # each with a mapping of its own
-    with BatchLoader(TableBatches(table, sampler_of(table, batch_tokens))) as loader:
+    table = join_tokenized([TokenizedCorpus.open(Path(folder)) for _ in range(copies)])  # each with its own mapping
+    with BatchLoader(CorpusBatches(table, sampler_of(table, batch_tokens))) as loader:
         for _ in range(MEMORY_BATCHES):
             next(loader)
             most_own = max(most_own, own_memory(process) - own)
@@ -204,7 +205,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     print(f"{corpus.name}, batches of at most {options.batch_tokens:,} target positions")
     show("seconds to train the tokenizer (bpe)", f"{time.perf_counter() - start:.1f}")
     table = measure_tokenizing(cleaned, tokenizer, folder / "once")
-    source = TableBatches(table, sampler_of(table, options.batch_tokens))
+    source = CorpusBatches(table, sampler_of(table, options.batch_tokens))
     speed = measure_batches(source, wanted="wanted: below 3 %")
     with BatchLoader(source) as loader:
         training_speed = measure_training(tokenizer, [next(loader) for _ in range(TRAINING_BATCHES)])
@@ -214,7 +215,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
 
     print("with BPE-dropout of 0.1")
     fitted = fitted_batch_tokens(table, tokenizer, 0.1, options.batch_tokens)
-    sampled = measure_batches(TableBatches(table, sampler_of(table, fitted), tokenizer=tokenizer, sampling=0.1))
+    sampled = measure_batches(CorpusBatches(table, sampler_of(table, fitted), tokenizer=tokenizer, sampling=0.1))
     show("batches are faster than training by a factor of", f"{sampled / training_speed:,.0f}", "wanted: 10 or more")
     run_repeated(options, folder / "repeated", corpus, tokenizer, training_speed)
 
@@ -225,16 +226,16 @@ def run_repeated(
     print(f"{options.repeats} times the corpus")
     start = time.perf_counter()
     repeated = CleanedCorpus(Repeated(corpus, options.repeats), Cleaning(drop_duplicates=False))
-    table = build_table(repeated, tokenizer, cache_dir=cache_dir)
+    table = tokenize_corpus(repeated, tokenizer, cache_dir=cache_dir)
     show(f"seconds to tokenise {len(table):,} pairs, all cores", f"{time.perf_counter() - start:.1f}")
     start = time.perf_counter()
-    build_table(repeated, tokenizer, cache_dir=cache_dir)
+    tokenize_corpus(repeated, tokenizer, cache_dir=cache_dir)
     show("seconds to find the table again", f"{time.perf_counter() - start:.2f}")
     sampler = sampler_of(table, options.batch_tokens)
     start = time.perf_counter()
     sampler.block(0, 0)
     show(f"seconds to order one of {sampler.num_blocks} blocks", f"{time.perf_counter() - start:.2f}")
-    speed = measure_batches(TableBatches(table, sampler), wanted="wanted: below 3 %")
+    speed = measure_batches(CorpusBatches(table, sampler), wanted="wanted: below 3 %")
     show("batches are faster than training by a factor of", f"{speed / training_speed:,.0f}", "wanted: 10 or more")
     for copies in (1, MEMORY_COPIES):
         show_memory(len(table), cache_dir, options.batch_tokens, copies)

@@ -27,14 +27,14 @@ import torch
 from translator.build import LoadedRun, load_run, open_splits
 from translator.command import exit_code, positive
 from translator.data.cleaning import normalize_text
-from translator.data.files import read_lines
+from translator.decoding.forced_decoding import score_targets
+from translator.decoding.line_translator import LineTranslator
 from translator.decoding.options import SearchOptions
-from translator.decoding.scorer import score_targets
-from translator.decoding.translator import Translator
 from translator.errors import UserError
+from translator.files.lines import read_lines
 from translator.ids import PAD
-from translator.training.allocator import keep_memory
-from translator.training.run_directory import resolve_run
+from translator.kernels.allocator import keep_memory
+from translator.runs.directory import resolve_run
 
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 MAX_LENGTH = 200  # pieces of an output
@@ -108,7 +108,9 @@ def search_options(beam_size: int) -> SearchOptions:
 def our_decoder(run: LoadedRun, sources: list[list[int]], beam_size: int, num_threads: int) -> Decode:
     torch.set_num_threads(num_threads)
     keep_memory()
-    translator = Translator(run.model, IdTokenizer(run.tokenizer.target_vocab_size), options=search_options(beam_size))
+    translator = LineTranslator(
+        run.model, IdTokenizer(run.tokenizer.target_vocab_size), options=search_options(beam_size)
+    )
     texts = [" ".join(map(str, source)) for source in sources]
 
     def decode(batch_tokens: int) -> list[list[int]]:

@@ -34,13 +34,13 @@ from translator.build import (
 )
 from translator.config import Config
 from translator.data.loader import WINDOW
+from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
-from translator.training.allocator import keep_memory
+from translator.runs.directory import RunDirectory
 from translator.training.distributed import Ranks
 from translator.training.monitor import Monitor, UpdateReport
 from translator.training.precision import Execution
 from translator.training.random_state import seed_everything
-from translator.training.run_directory import RunDirectory
 from translator.training.trainer import Trainer
 
 CPU = Execution(torch.device("cpu"))

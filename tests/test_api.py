@@ -20,10 +20,10 @@ from translator.data.tokenizer import Tokenizer
 from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
 from translator.models.base import Seq2Seq
+from translator.runs.weights import collect_weights
 from translator.schema.data import TextDataConfig, TokenizerConfig
 from translator.schema.model import LstmConfig, TransformerConfig
 from translator.schema.training import DecodeConfig, LengthPenalty, OptimConfig, TrainerConfig
-from translator.training.weights import collect_weights
 from translator.translate import main
 
 PAIRS = [
@@ -126,7 +126,7 @@ def test_every_search_option_of_the_configuration_and_of_the_command_reaches_the
         searched.append(options)
         return search(model, source, mask, options, **others)
 
-    monkeypatch.setattr("translator.decoding.translator.search", spy)
+    monkeypatch.setattr("translator.decoding.line_translator.search", spy)
     (tmp_path / "in.txt").write_text("A dog reads.\n", encoding="utf-8")
     flags = {"beam" if name == "beam_size" else name.replace("_", "-"): value for name, value in SEARCH.items()}
     arguments = [str(part) for name, value in flags.items() for part in (f"--{name}", value)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from translator.decoding.scorer import score_targets
+from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
 from translator.ids import EOS, PAD

@@ -11,7 +11,7 @@ import datasets
 import pytest
 
 from translator import cli, train
-from translator.data.demo import generate
+from translator.demo import generate
 
 REPOSITORY = Path(__file__).parents[1]
 SMALL = ["model=transformer_tiny", "model.encoder_layers=1", "model.decoder_layers=1", "model.model_size=32"]

@@ -9,7 +9,7 @@ import pytest
 
 from translator import train
 from translator.config import Config
-from translator.data.demo import generate
+from translator.demo import generate
 from translator.errors import UserError
 from translator.train import RunOutcome, sweep_table
 

@@ -14,15 +14,14 @@ import torch
 
 from translator.config import Config
 from translator.data.cleaning import normalize_text
+from translator.decoding.line_translator import LineTranslator, TextTokenizer
 from translator.decoding.options import SearchOptions
-from translator.decoding.translator import TextTokenizer
-from translator.decoding.translator import Translator as TextTranslator
 from translator.errors import UserError
 from translator.languages import alignment_tokens, is_written_without_spaces
 from translator.models.base import Seq2Seq
+from translator.runs.directory import resolve_run
 from translator.schema.training import DecodeConfig
 from translator.training.precision import choose_device
-from translator.training.run_directory import resolve_run
 
 
 def search_options(config: DecodeConfig) -> SearchOptions:
@@ -40,8 +39,8 @@ def search_options(config: DecodeConfig) -> SearchOptions:
     )
 
 
-class Translator(TextTranslator):
-    """A trained model that translates lines of text; see `TextTranslator` for what can be asked of it."""
+class Translator(LineTranslator):
+    """A trained model that translates lines of text; see `LineTranslator` for what can be asked of it."""
 
     @classmethod
     def from_config(

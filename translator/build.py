@@ -17,22 +17,25 @@ from translator.config import Config, ModelConfig
 from translator.config import load_file as load_config
 from translator.data.batching import BatchSampler
 from translator.data.cleaning import CleanedSplits, Cleaning, clean
-from translator.data.corpus import Corpus, Splits, open_demo, open_text
-from translator.data.files import combined_fingerprint
+from translator.data.corpus import Corpus, Splits, open_text
 from translator.data.hub import open_hub
-from translator.data.loader import BatchLoader, BatchSource, TableBatches, fitted_batch_tokens, ordered_batches
+from translator.data.loader import BatchLoader, BatchSource, CorpusBatches, fitted_batch_tokens, ordered_batches
 from translator.data.streaming import StreamedBatches
-from translator.data.tables import build_table
-from translator.data.token_table import TokenTable, join_tables
+from translator.data.tokenize_corpus import tokenize_corpus
+from translator.data.tokenized_corpus import TokenizedCorpus, join_tokenized
 from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
+from translator.demo.corpus import open_demo
 from translator.errors import UserError
 from translator.evaluation.diagnostics import diagnose
 from translator.evaluation.metrics import score_corpus
+from translator.files.fingerprints import combined_fingerprint
 from translator.models.base import Seq2Seq
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 from translator.plots.attention import attention_figure, figure_pixels
 from translator.plots.fonts import warn_of_missing
+from translator.runs.directory import RunDirectory, find_weights
+from translator.runs.weights import restore_weights
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
 from translator.schema.model import LstmConfig, TransformerConfig
 from translator.training.checkpoint import CheckpointStore
@@ -43,12 +46,10 @@ from translator.training.monitor import Monitor
 from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
-from translator.training.run_directory import RunDirectory, find_weights
 from translator.training.schedule import LearningRate
 from translator.training.teacher_forcing import teacher_forcing_ratio
 from translator.training.trainer import Trainer
 from translator.training.validation import TextScores, Validator
-from translator.training.weights import restore_weights
 
 # ---- models ----
 
@@ -115,7 +116,7 @@ class PreparedData:
     raw: Splits
     cleaned: CleanedSplits
     tokenizer: Tokenizer
-    train_tables: list[TokenTable]  # one for each training corpus; none when streaming
+    train_tables: list[TokenizedCorpus]  # one for each training corpus; none when streaming
 
     def fingerprints(self) -> dict[str, Any]:
         """What a run that is resumed must find unchanged."""
@@ -156,9 +157,9 @@ def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer
     return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
 
 
-def _table(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: int | None = None) -> TokenTable:
+def _table(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: int | None = None) -> TokenizedCorpus:
     data = config.data
-    return build_table(
+    return tokenize_corpus(
         corpus,
         tokenizer,
         cache_dir=Path(data.cache_dir),
@@ -173,7 +174,7 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
     place = {"seed": config.seed, "rank": ranks.rank, "num_ranks": ranks.count}
     source: BatchSource
     if data.train_tables:
-        table = join_tables(data.train_tables)
+        table = join_tokenized(data.train_tables)
         weights = [weight for _, weight in data.cleaned.train]
         sampler = BatchSampler(
             table.source_lengths,
@@ -182,7 +183,7 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
             parts=[(len(part), weight) for part, weight in zip(data.train_tables, weights, strict=True)],
             **place,
         )
-        source = TableBatches(table, sampler, tokenizer=data.tokenizer, sampling=sampling)
+        source = CorpusBatches(table, sampler, tokenizer=data.tokenizer, sampling=sampling)
     else:
         assert isinstance(config.data, HubDataConfig)
         source = StreamedBatches(

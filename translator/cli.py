@@ -24,8 +24,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from translator.config import SCHEMAS, Config, load, option_names, to_yaml
 from translator.errors import UserError
+from translator.runs.directory import RUNS, newest_run, resolve_run
 from translator.schema.checks import did_you_mean
-from translator.training.run_directory import RUNS, newest_run, resolve_run
 
 GROUPS = (*SCHEMAS, "experiment")
 _ABSENT = object()

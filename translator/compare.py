@@ -95,7 +95,7 @@ def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) 
     """The translation itself, or that of a run together with the run's target language."""
     from translator.errors import UserError
     from translator.evaluate import System, read_text
-    from translator.training.run_directory import resolve_run
+    from translator.runs.directory import resolve_run
 
     folder = resolve_run(path)
     if not folder.is_dir():

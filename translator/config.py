@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
 
 from translator.errors import UserError, require
+from translator.files.atomic import write_text
 from translator.schema.checks import did_you_mean
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig, TokenizerConfig
 from translator.schema.model import LstmConfig, TieEmbeddings, TransformerConfig
@@ -95,9 +96,7 @@ def load_file(path: Path) -> Config:
 
 def save_file(config: Config, path: Path) -> None:
     """Writes the whole configuration as YAML, at once or not at all."""
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(to_yaml(config), encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, to_yaml(config))
 
 
 def to_yaml(config: Config) -> str:

@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_text(path: Path) -> list[str]:
-    from translator.data.files import read_lines
+    from translator.files.lines import read_lines
 
     return list(read_lines(path))
 
@@ -118,8 +118,8 @@ class System:
 
         from translator.api import Translator
         from translator.config import load_file
-        from translator.training.allocator import keep_memory
-        from translator.training.run_directory import resolve_run
+        from translator.kernels.allocator import keep_memory
+        from translator.runs.directory import resolve_run
 
         keep_memory()
         if options.threads:

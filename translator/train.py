@@ -19,15 +19,15 @@ from translator.command import EXIT_USER_ERROR, exit_code
 from translator.config import Config, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
 from translator.errors import UserError
+from translator.files.atomic import write_json
+from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
-from translator.models.probe import probe
-from translator.training.allocator import keep_memory
+from translator.runs.directory import RUNS, RunDirectory, versions
 from translator.training.distributed import Ranks, connect, local_rank
 from translator.training.monitor import Monitor, format_seconds, model_summary
 from translator.training.precision import Execution, choose_execution
+from translator.training.probe import probe
 from translator.training.random_state import seed_everything
-from translator.training.run_directory import RUNS, RunDirectory, versions
-from translator.training.storage import write_json
 from translator.training.trainer import TrainingResult
 from translator.training.validation import ValidationResult, Validator
 

@@ -7,22 +7,24 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tqdm import tqdm
 
 from translator.api import Translator
-from translator.decoding.lines import Line, LineReader, available_chunks, chunks, open_input
+from translator.decoding.chunks import available_chunks, chunks
+from translator.decoding.forbidden_words import forbidden_sequences
+from translator.decoding.line_translator import Translation
 from translator.decoding.options import Sampling
 from translator.decoding.output import Format, OutputFile
-from translator.decoding.spellings import forbidden_sequences
-from translator.decoding.translator import Translation
 from translator.errors import UserError
-from translator.training.allocator import keep_memory
-from translator.training.run_directory import RunDirectory, find_weights, resolve_run
+from translator.files.lines import Line, iterate_lines, open_text
+from translator.kernels.allocator import keep_memory
+from translator.runs.directory import RunDirectory, find_weights, resolve_run
 
 if TYPE_CHECKING:
     from translator.plots.attention import AttentionPages
@@ -62,7 +64,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
         raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
     for path in [*files, *([options.prefix] if options.prefix else [])]:
         if path != STDIN:
-            open_input(path).close()  # better now than after an hour
+            open_text(path).close()  # better now than after an hour
     if output is not None and options.output.endswith(("/", os.sep)):
         output.mkdir(parents=True, exist_ok=True)
     if output is not None and output.is_dir():
@@ -135,8 +137,7 @@ class _Session:
         self.bar: tqdm | None = None
 
     def translate(self, inputs: Sequence[Path], output: Path | None, settings: dict[str, Any]) -> None:
-        reader = LineReader(_open_all(inputs), self.options.errors)
-        lines = iter(reader)
+        lines = self._lines(inputs)
         digest = hashlib.sha256()
         file = OutputFile(output, settings, self.options.resume) if output else None
         first_line = file.num_lines if file else 0
@@ -184,8 +185,18 @@ class _Session:
     def _prefixes(self, first_line: int) -> Iterator[str] | None:
         if self.options.prefix is None:
             return None
-        lines = LineReader([(str(self.options.prefix), open_input(self.options.prefix))], self.options.errors)
+        lines = self._lines([self.options.prefix])
         return (line.text.strip() for line in islice(lines, first_line, None))
+
+    def _lines(self, paths: Sequence[Path]) -> Iterator[Line]:
+        """The lines of several files, one after the other as if they were one."""
+        replace_errors = self.options.errors == "replace"
+        for path in paths:
+            name = "standard input" if path == STDIN else str(path)
+            with nullcontext(sys.stdin.buffer) if path == STDIN else open_text(path) as file:
+                yield from iterate_lines(
+                    file, name, replace_errors=replace_errors, remedy=", or go on with --errors replace"
+                )
 
     def _translate_chunk(self, chunk: Sequence[Line], number: int, prefixes: Iterator[str] | None) -> str:
         started = time.perf_counter()
@@ -238,15 +249,6 @@ class _Session:
                 f"sentences/s, {self.num_pieces / seconds:,.0f} tokens/s.",
                 file=sys.stderr,
             )
-
-
-def _open_all(inputs: Sequence[Path]) -> Iterator[tuple[str, BinaryIO]]:
-    for path in inputs:
-        if path == STDIN:
-            yield "standard input", sys.stdin.buffer
-        else:
-            with open_input(path) as file:
-                yield str(path), file
 
 
 def _open_pages(folder: Path | None) -> "AttentionPages | None":

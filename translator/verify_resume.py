@@ -23,10 +23,10 @@ from translator import cli, train
 from translator.command import EXIT_USER_ERROR, exit_code, positive
 from translator.config import Config
 from translator.errors import UserError
+from translator.runs.directory import RunDirectory
 from translator.training.monitor import format_seconds
 from translator.training.precision import choose_device
 from translator.training.run_comparison import Finding, compare_runs
-from translator.training.run_directory import RunDirectory
 
 NAME = "verify_resume"
 EXIT_DIFFERENT = 1

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from translator.attention.scores import SCORES, GaussianScore, Score, make_score
+from translator.attention.scores import SCORES, GaussianScore, ScoreFunction, make_score
 
 SIZE, HIDDEN = 5, 7
 
 
-def make(name: str) -> Score:
+def make(name: str) -> ScoreFunction:
     torch.manual_seed(3)
     score = make_score(name, SIZE, SIZE, HIDDEN).double()
     for parameter in score.parameters():  # away from the initial values, under which a wrong use could be hidden
@@ -21,33 +21,33 @@ def make(name: str) -> Score:
     return score
 
 
-def parameter(score: Score, name: str) -> np.ndarray:
+def parameter(score: ScoreFunction, name: str) -> np.ndarray:
     return dict(score.named_parameters())[name].detach().numpy()
 
 
-def additive(score: Score, q: np.ndarray, k: np.ndarray) -> float:
+def additive(score: ScoreFunction, q: np.ndarray, k: np.ndarray) -> float:
     hidden = parameter(score, "query_projection.weight") @ q + parameter(score, "key_projection.weight") @ k
     return float(parameter(score, "energy.weight")[0] @ np.tanh(hidden))
 
 
-def dot(score: Score, q: np.ndarray, k: np.ndarray) -> float:
+def dot(score: ScoreFunction, q: np.ndarray, k: np.ndarray) -> float:
     return sum(float(a * b) for a, b in zip(q, k, strict=True))
 
 
-def scaled_dot(score: Score, q: np.ndarray, k: np.ndarray) -> float:
+def scaled_dot(score: ScoreFunction, q: np.ndarray, k: np.ndarray) -> float:
     return dot(score, q, k) / math.sqrt(len(q))
 
 
-def cosine(score: Score, q: np.ndarray, k: np.ndarray) -> float:
+def cosine(score: ScoreFunction, q: np.ndarray, k: np.ndarray) -> float:
     strength = math.exp(float(parameter(score, "log_strength")))
     return strength * dot(score, q, k) / math.sqrt(dot(score, q, q) * dot(score, k, k))
 
 
-def gaussian(score: Score, q: np.ndarray, k: np.ndarray) -> float:
+def gaussian(score: ScoreFunction, q: np.ndarray, k: np.ndarray) -> float:
     return -sum(float(d) ** 2 for d in (q - k) * parameter(score, "inverse_width")) / 2
 
 
-FORMULAS: dict[str, Callable[[Score, np.ndarray, np.ndarray], float]] = {
+FORMULAS: dict[str, Callable[[ScoreFunction, np.ndarray, np.ndarray], float]] = {
     "additive": additive,
     "dot": dot,
     "scaled_dot": scaled_dot,
@@ -56,7 +56,7 @@ FORMULAS: dict[str, Callable[[Score, np.ndarray, np.ndarray], float]] = {
 }
 
 
-def expected_scores(name: str, score: Score, queries: Tensor, keys: Tensor) -> np.ndarray:
+def expected_scores(name: str, score: ScoreFunction, queries: Tensor, keys: Tensor) -> np.ndarray:
     """The scores of all pairs under all leading indices."""
     q, k = queries.numpy(), keys.numpy()
     result = np.empty((*q.shape[:-1], k.shape[-2]))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from translator.data import batching, blocks
 from translator.data.batching import Batch, BatchSampler
-from translator.data.packing import SOURCE_FACTOR, pack, pack_into
+from translator.data.length_buckets import SOURCE_FACTOR, bucket_by_length, cut_into_batches
 from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD
 
@@ -118,7 +118,7 @@ def test_every_pair_is_packed_once_within_the_budget(
     lengths: list[tuple[int, int]], batch_tokens: int, seed: int
 ) -> None:
     source, target = np.array(lengths, dtype=np.int32).T
-    batches = pack(source, target, batch_tokens, np.random.default_rng(seed))
+    batches = bucket_by_length(source, target, batch_tokens, np.random.default_rng(seed))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))
     for rows in batches:
         assert len(rows) > 0
@@ -129,7 +129,7 @@ def test_every_pair_is_packed_once_within_the_budget(
 @pytest.mark.parametrize("num_batches", [1, 2, 7, 40, 200])
 def test_packing_into_a_given_number_of_batches(num_batches: int) -> None:
     source, target = random_lengths(200)
-    batches = pack_into(num_batches, source, target, 300, np.random.default_rng(0))
+    batches = cut_into_batches(num_batches, source, target, 300, np.random.default_rng(0))
     assert len(batches) == num_batches
     assert all(len(rows) > 0 for rows in batches)
     assert sorted(np.concatenate(batches).tolist()) == list(range(200))
@@ -137,18 +137,18 @@ def test_packing_into_a_given_number_of_batches(num_batches: int) -> None:
 
 def test_nothing_is_packed_into_nothing() -> None:
     empty = np.zeros(0, dtype=np.int32)
-    assert pack(empty, empty, 100, np.random.default_rng(0)) == []
+    assert bucket_by_length(empty, empty, 100, np.random.default_rng(0)) == []
 
 
 def test_pairs_of_one_length_fill_their_batches() -> None:
     lengths = np.full(1000, 10, dtype=np.int32)
-    sizes = Counter(len(rows) for rows in pack(lengths, lengths, 400, np.random.default_rng(0)))
+    sizes = Counter(len(rows) for rows in bucket_by_length(lengths, lengths, 400, np.random.default_rng(0)))
     assert sizes == {40: 25}
 
 
 def test_lengths_beyond_the_curve_are_packed_too() -> None:
     lengths = np.array([5, 100_000, 5, 40_000, 2**31 - 1], dtype=np.int32)
-    batches = pack(lengths, lengths, 1_000, np.random.default_rng(0))
+    batches = bucket_by_length(lengths, lengths, 1_000, np.random.default_rng(0))
     assert sorted(np.concatenate(batches).tolist()) == [0, 1, 2, 3, 4]
 
 
@@ -159,7 +159,7 @@ def test_padding_is_far_below_that_of_one_sorted_length() -> None:
         positions = sum(len(rows) * int(source[rows].max() + target[rows].max()) for rows in batches)
         return 1 - int(source.sum() + target.sum()) / positions
 
-    packed = pack(source, target, 4096, np.random.default_rng(0))
+    packed = bucket_by_length(source, target, 4096, np.random.default_rng(0))
     by_target = np.argsort(target, kind="stable")
     assert padding(packed) < 0.03
     assert padding(packed) < 0.5 * padding(np.array_split(by_target, len(packed)))

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from translator.data.cleaning import CleanedCorpus, Cleaning, HeldOut, clean, normalize_text
 from translator.data.cleaning_report import STEPS, CleaningReport
 from translator.data.corpus import Corpus, Splits, open_text
-from translator.data.files import FileFingerprint, combined_fingerprint
 from translator.errors import UserError
+from translator.files.fingerprints import FileFingerprint, combined_fingerprint
 
 MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 OFF = Cleaning(False, False, 0, 0, False, False, False)

@@ -19,27 +19,29 @@ import torch
 from translator.data import batching, blocks
 from translator.data import loader as loader_module
 from translator.data.batching import Batch, BatchSampler
-from translator.data.loader import BatchLoader, Place, TableBatches, fitted_batch_tokens, ordered_batches
-from translator.data.tables import build_table
-from translator.data.token_table import TokenTable
+from translator.data.loader import BatchLoader, CorpusBatches, Place, fitted_batch_tokens, ordered_batches
+from translator.data.tokenize_corpus import tokenize_corpus
+from translator.data.tokenized_corpus import TokenizedCorpus
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.ids import EOS, PAD
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_tables import PAIRS, TOKENIZER, ListCorpus
+from test_tokenize_corpus import PAIRS, TOKENIZER, ListCorpus
 
 MULTI30K = Path(__file__).resolve().parents[3] / "shared/data/multi30k"
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> TokenTable:
-    return build_table(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path_factory.mktemp("cache"), num_processes=1)
+def table(tmp_path_factory: pytest.TempPathFactory) -> TokenizedCorpus:
+    return tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path_factory.mktemp("cache"), num_processes=1)
 
 
-def batches_of(table: TokenTable, *, sampling: float = 0.0, seed: int = 1, batch_tokens: int = 200) -> TableBatches:
+def batches_of(
+    table: TokenizedCorpus, *, sampling: float = 0.0, seed: int = 1, batch_tokens: int = 200
+) -> CorpusBatches:
     sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=batch_tokens, seed=seed)
-    return TableBatches(table, sampler, tokenizer=TOKENIZER, sampling=sampling)
+    return CorpusBatches(table, sampler, tokenizer=TOKENIZER, sampling=sampling)
 
 
 def content(batch: Batch) -> tuple[list[Any], ...]:
@@ -51,7 +53,7 @@ def prefetch_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "prefetch"]
 
 
-def test_batches_are_those_of_the_sampler(table: TokenTable) -> None:
+def test_batches_are_those_of_the_sampler(table: TokenizedCorpus) -> None:
     source = batches_of(table)
     with BatchLoader(source) as loader:
         for epoch in range(3):
@@ -69,7 +71,7 @@ def test_batches_are_those_of_the_sampler(table: TokenTable) -> None:
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @pytest.mark.parametrize(("num_epochs", "num_more"), [(0, 0), (0, 1), (0, 7), (1, 0), (2, 5)])
 def test_resuming_goes_on_with_the_very_next_batch(
-    table: TokenTable, sampling: float, num_epochs: int, num_more: int
+    table: TokenizedCorpus, sampling: float, num_epochs: int, num_more: int
 ) -> None:
     length = len(batches_of(table).sampler.epoch(0))
     num_consumed = num_epochs * length + num_more
@@ -96,7 +98,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_small_blocks")
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 def test_every_place_of_an_epoch_in_blocks_can_be_resumed(
-    table: TokenTable, sampling: float, monkeypatch: pytest.MonkeyPatch
+    table: TokenizedCorpus, sampling: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loader_module, "WINDOW", 3)
     source = batches_of(table, sampling=sampling)
@@ -113,14 +115,14 @@ def test_every_place_of_an_epoch_in_blocks_can_be_resumed(
 
 
 @pytest.mark.usefixtures("_small_blocks")
-def test_a_place_of_blocks_of_another_size_is_refused(table: TokenTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_of_blocks_of_another_size_is_refused(table: TokenizedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     state = BatchLoader(batches_of(table)).state_dict()
     monkeypatch.setattr(batching, "BLOCK_ROWS", 80)
     with pytest.raises(UserError, match="block_rows 70 → 80"):
         BatchLoader(batches_of(table)).load_state_dict(state)
 
 
-def test_a_place_of_other_batches_is_refused(table: TokenTable) -> None:
+def test_a_place_of_other_batches_is_refused(table: TokenizedCorpus) -> None:
     state = BatchLoader(batches_of(table)).state_dict()
     with pytest.raises(UserError, match="batch_tokens 200 → 300"):
         BatchLoader(batches_of(table, batch_tokens=300)).load_state_dict(state)
@@ -128,7 +130,7 @@ def test_a_place_of_other_batches_is_refused(table: TokenTable) -> None:
         BatchLoader(batches_of(table, seed=2, sampling=0.1)).load_state_dict(state)
 
 
-def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenTable) -> None:
+def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenizedCorpus) -> None:
     source = batches_of(table, sampling=0.3)
     seen: list[dict[int, list[int]]] = []
     with BatchLoader(source) as loader:
@@ -151,7 +153,7 @@ def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenTable) -> 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
-    table: TokenTable, num_ranks: int, monkeypatch: pytest.MonkeyPatch
+    table: TokenizedCorpus, num_ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loader_module, "WINDOW", 8)
     rows: list[int] = []
@@ -159,7 +161,7 @@ def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
         sampler = BatchSampler(
             table.source_lengths, table.target_lengths, batch_tokens=30, seed=1, rank=rank, num_ranks=num_ranks
         )
-        source = TableBatches(table, sampler, tokenizer=TOKENIZER, sampling=0.3)
+        source = CorpusBatches(table, sampler, tokenizer=TOKENIZER, sampling=0.3)
         assert source.batches_per_epoch == len(sampler.epoch(0)) > loader_module.WINDOW
         epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
         rows += torch.cat([batch.indices for batch in epoch]).tolist()
@@ -167,7 +169,7 @@ def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
 
 
 def test_sampled_batches_are_packed_by_their_new_lengths(tmp_path: Path) -> None:
-    table = build_table(ListCorpus(PAIRS * 10), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    table = tokenize_corpus(ListCorpus(PAIRS * 10), TOKENIZER, cache_dir=tmp_path, num_processes=1)
     fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 1_000)
     source = batches_of(table, sampling=0.3, batch_tokens=fitted)
     epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
@@ -182,7 +184,7 @@ def test_sampled_batches_are_packed_by_their_new_lengths(tmp_path: Path) -> None
     assert max(batch.target_out.numel() for batch in epoch) < 1.25 * 1_000
 
 
-def test_the_budget_is_fitted_to_sampling(table: TokenTable) -> None:
+def test_the_budget_is_fitted_to_sampling(table: TokenizedCorpus) -> None:
     assert fitted_batch_tokens(table, TOKENIZER, 0.0, 500) == 500
     fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 500)
     plain = int(table.target_lengths.sum())
@@ -191,7 +193,7 @@ def test_the_budget_is_fitted_to_sampling(table: TokenTable) -> None:
     assert fitted / 500 == pytest.approx(plain / sampled, rel=0.05)
 
 
-def test_validation_batches_hold_every_row_once_longest_first(table: TokenTable) -> None:
+def test_validation_batches_hold_every_row_once_longest_first(table: TokenizedCorpus) -> None:
     batches = ordered_batches(table, 200)
     assert sorted(torch.cat([batch.indices for batch in batches]).tolist()) == list(range(len(PAIRS)))
     widths = [batch.target_out.shape[1] for batch in batches]
@@ -295,9 +297,9 @@ def test_padding_on_multi30k_is_below_three_percent(tmp_path: Path) -> None:
             sides.append(file.read().splitlines())
     pairs = list(zip(*sides, strict=True))
     tokenizer = Tokenizer.train(pairs, vocab_size=8_000)
-    table = build_table(ListCorpus(pairs), tokenizer, cache_dir=tmp_path)
+    table = tokenize_corpus(ListCorpus(pairs), tokenizer, cache_dir=tmp_path)
     sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=4_096, seed=1)
-    with BatchLoader(TableBatches(table, sampler)) as loader:
+    with BatchLoader(CorpusBatches(table, sampler)) as loader:
         for epoch in range(2):
             num_tokens = num_positions = num_batches = 0
             while loader.epoch == epoch:

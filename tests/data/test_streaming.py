@@ -16,7 +16,7 @@ from translator.errors import UserError
 from translator.ids import EOS, PAD
 
 sys.path.insert(0, str(Path(__file__).parent))
-from test_tables import PAIRS, TOKENIZER
+from test_tokenize_corpus import PAIRS, TOKENIZER
 
 
 def stream(pairs: object = PAIRS, **options: object) -> StreamedBatches:

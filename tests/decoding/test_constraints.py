@@ -7,7 +7,7 @@ import torch
 from fake_models import TableModel, all_outputs, batch_of
 
 from translator.decoding.constraints import Constraints, ForbiddenSequences, ban_repeated_ngrams, penalize_repetition
-from translator.decoding.scorer import score_targets
+from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search
 from translator.ids import BOS, EOS, PAD
 

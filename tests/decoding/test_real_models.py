@@ -5,7 +5,7 @@ import torch
 from fake_models import batch_of
 
 from translator.decoding.ensemble import Ensemble
-from translator.decoding.scorer import score_targets
+from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search
 from translator.ids import EOS
 from translator.models.base import Seq2Seq

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from translator.decoding.beam import beam_search, top_candidates
-from translator.decoding.sampling import sample
-from translator.decoding.scorer import score_targets
+from translator.decoding.forced_decoding import score_targets
+from translator.decoding.greedy_and_sampling import sample
 from translator.decoding.search import Hypothesis, Sampling, SearchOptions, search
 from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD

@@ -8,8 +8,8 @@ import pytest
 import torch
 from fake_models import ByteTokenizer, TableModel
 
+from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
-from translator.decoding.translator import Translator
 from translator.decoding.workers import for_each
 
 CPU = torch.device("cpu")
@@ -65,7 +65,7 @@ def test_translations_do_not_depend_on_the_number_of_threads() -> None:
     model = TableModel.random(9, vocab_size=tokenizer.target_vocab_size, end=3)
     rng = random.Random(4)
     lines = ["".join(rng.choices("abc ", k=rng.randrange(14))) for _ in range(60)]
-    translator = Translator(model, tokenizer, options=SearchOptions(beam_size=3), batch_tokens=30)
+    translator = LineTranslator(model, tokenizer, options=SearchOptions(beam_size=3), batch_tokens=30)
     side_by_side = translator.translate(lines)
     torch.set_num_threads(1)
     assert translator.translate(lines) == side_by_side

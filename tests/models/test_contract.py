@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from translator.attention.softmax import lengths_to_mask
 from translator.models.base import Seq2Seq
-from translator.models.probe import probe
+from translator.training.probe import probe
 
 
 @pytest.fixture(params=MODELS)

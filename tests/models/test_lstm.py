@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from translator.attention.scores import SCORES
+from translator.models.bahdanau import ClassicLayer, ParallelLayer
 from translator.models.lstm import LstmSeq2Seq
-from translator.models.lstm_attending import ClassicLayer, ParallelLayer
 from translator.models.lstm_encoder import BidirectionalEncoder
 from translator.models.lstm_layers import LstmLayer, SequenceDropout, lstm_cell
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from training_toys import make_model, same, weights
 
 from translator.errors import UserError
-from translator.training import storage
+from translator.files import atomic
+from translator.runs.weights import average_weights, collect_weights, restore_weights, write_tensors
 from translator.training.checkpoint import CheckpointStore, DamagedCheckpointError
-from translator.training.weights import average_weights, collect_weights, restore_weights
 
 
 def tensors(value: float) -> dict[str, dict[str, Tensor]]:
@@ -101,7 +101,7 @@ def test_a_full_disk_never_costs_what_was_there(
         if next(calls) >= failing_call:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(storage.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         store.save(2, tensors(2), {"saved": "again"}, 1.0)
     monkeypatch.undo()
@@ -207,7 +207,7 @@ def test_tied_weights_are_stored_once_and_restored(tmp_path: Path) -> None:
     model, other = make_model(1), make_model(2)
     stored = collect_weights(model)
     assert ("embedding.weight" in stored) != ("output.weight" in stored)
-    storage.write_tensors(tmp_path / "model.safetensors", stored)
+    write_tensors(tmp_path / "model.safetensors", stored)
     restore_weights(other, stored, "here")
     assert same(weights(model), weights(other))
     assert other.output.weight is other.embedding.weight

@@ -10,7 +10,7 @@ import torch
 from training_toys import make_model, same, weights
 
 from translator.errors import UserError
-from translator.training import allocator
+from translator.kernels import allocator
 from translator.training.ema import ExponentialMovingAverage
 from translator.training.precision import Execution, choose_device, choose_execution
 from translator.training.random_state import (
@@ -130,7 +130,7 @@ def test_seeds_differ() -> None:
 
 KEEP = """
 import resource, sys, threading, torch
-from translator.training.allocator import keep_memory
+from translator.kernels.allocator import keep_memory
 print(keep_memory())
 def work():
     for _ in range(20):

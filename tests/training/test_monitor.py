@@ -113,7 +113,7 @@ def test_a_bar_on_a_terminal() -> None:
     monitor = Monitor(None, log_every=1, stream=stream)
     monitor.start(0)
     monitor.update(report(5))
-    monitor.say("something happened")
+    monitor.notify("something happened")
     monitor.finish({}, {}, {"test BLEU": "33.0", "time": "5s"})
     monitor.close()
     shown = stream.getvalue()
@@ -132,7 +132,7 @@ def test_other_ranks_only_speak_up(tmp_path: Path) -> None:
     monitor.update(report(1))
     monitor.validation(1, result(), is_best=True)
     monitor.finish({}, {}, {"a": "b"})
-    monitor.say("out of memory")
+    monitor.notify("out of memory")
     monitor.close()
     assert stream.getvalue() == "rank 1: out of memory\n"
     assert not (tmp_path / "events").exists()

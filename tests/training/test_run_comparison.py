@@ -9,13 +9,13 @@ import torch
 from training_toys import Stop, make_model, make_trainer, stop_after
 
 from translator.errors import UserError
+from translator.runs.directory import RunDirectory
 from translator.training import run_comparison
 from translator.training import trainer as trainer_module
 from translator.training.checkpoint import CheckpointStore
 from translator.training.monitor import Monitor
 from translator.training.random_state import seed_everything
 from translator.training.run_comparison import compare_runs, compare_tensors, read_curves
-from translator.training.run_directory import RunDirectory
 from translator.training.trainer import Trainer
 
 SETTINGS = {"max_updates": 9, "save_every": 2, "validate_every": 4}

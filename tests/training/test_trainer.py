@@ -12,10 +12,10 @@ from training_toys import ToyLoader, ToyModel, make_model, make_trainer, make_va
 
 from translator.data.batching import Batch
 from translator.errors import UserError
+from translator.runs.weights import average_weights, collect_weights
 from translator.training.checkpoint import CheckpointStore
 from translator.training.loss import LossOutput, TranslationLoss
 from translator.training.schedule import LearningRate
-from translator.training.weights import average_weights, collect_weights
 
 
 def test_it_learns(tmp_path: Path) -> None:

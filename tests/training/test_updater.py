@@ -31,7 +31,7 @@ def make_updater(model: ToyModel, loss: Any = None, execution: Execution = CPU, 
         execution=execution,
         ranks=Ranks(),
         clip_norm=clip_norm,
-        say=lambda text: print(text, file=lines),
+        notify=lambda text: print(text, file=lines),
     )
     updater.lines = lines  # type: ignore[attr-defined]
     return updater

@@ -2,12 +2,12 @@
 
 from torch import Tensor
 
-from translator.attention.scores import Score
+from translator.attention.scores import ScoreFunction
 from translator.attention.softmax import masked_softmax
 
 
 def attention_pooling(
-    score: Score,
+    score: ScoreFunction,
     queries: Tensor,  # (…, T, Dq)
     keys: Tensor,  # (…, S, Dk)
     values: Tensor,  # (…, S, Dv)

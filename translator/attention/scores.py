@@ -13,7 +13,7 @@ from torch import Tensor, nn
 SCORES = ("additive", "dot", "scaled_dot", "cosine", "gaussian")
 
 
-class Score(nn.Module):
+class ScoreFunction(nn.Module):
     """score(q, k) for all pairs of queries and keys, in two parts, so that keys asked many times are prepared once."""
 
     def prepare(self, keys: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ class Score(nn.Module):
         raise NotImplementedError
 
 
-class AdditiveScore(Score):
+class AdditiveScore(ScoreFunction):
     """w_v^T tanh(W_q q + W_k k): Bahdanau et al. 2015 (arXiv:1409.0473), section 3.1 and appendix A.1.2.
 
     There the names are v_a, W_a, U_a, the query is the decoder's state s_{i-1} and the keys are the annotations h_j.
@@ -56,7 +56,7 @@ def _prefers_sigmoid(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and not torch.compiler.is_compiling()
 
 
-class DotScore(Score):
+class DotScore(ScoreFunction):
     """q^T k: Luong et al. 2015 (arXiv:1508.04025), the `dot` of section 3.1."""
 
     def __init__(self, size: int) -> None:
@@ -75,7 +75,7 @@ class ScaledDotScore(DotScore):
         return super().forward(queries / math.sqrt(self.size), prepared)
 
 
-class CosineScore(Score):
+class CosineScore(ScoreFunction):
     """β q^T k / (|q| |k|): content addressing with key strength β, Graves et al. 2014 (arXiv:1410.5401), section 3.3.1.
 
     β, the inverse of the softmax's temperature, is learned through its logarithm and so stays positive. It starts at
@@ -99,7 +99,7 @@ def _directions(vectors: Tensor) -> Tensor:
     return vectors / lengths.masked_fill(lengths < torch.finfo(lengths.dtype).tiny, float("inf"))
 
 
-class GaussianScore(Score):
+class GaussianScore(ScoreFunction):
     """-|(q - k) w|² / 2, whose softmax is the Gaussian-kernel regression of Nadaraya 1964 and Watson 1964.
 
     w, the inverse width of the kernel in each dimension, is 1 (non-parametric regression) or learned. It then starts at
@@ -135,7 +135,7 @@ def _half_square(vectors: Tensor) -> Tensor:
     return vectors.square().sum(dim=-1, keepdim=True) / 2  # (…, 1)
 
 
-def make_score(name: str, query_size: int, key_size: int, hidden_size: int) -> Score:
+def make_score(name: str, query_size: int, key_size: int, hidden_size: int) -> ScoreFunction:
     """The score called `name`. Only the additive one has a hidden size and can compare vectors of different sizes."""
     if name not in SCORES:
         raise ValueError(f"score={name}: must be one of {', '.join(SCORES)}")

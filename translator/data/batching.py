@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from translator.data.blocks import BLOCK_BATCHES, BLOCK_ROWS, EpochBlocks
-from translator.data.packing import pack, split_largest
+from translator.data.length_buckets import bucket_by_length, split_largest
 from translator.errors import UserError
 from translator.ids import BOS, EOS, PAD
 
@@ -108,7 +108,7 @@ class Batch:
 
 
 def _pad_rows(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
-    """Ragged rows as one matrix filled up with PAD, and where its tokens are."""
+    """RaggedArray rows as one matrix filled up with PAD, and where its tokens are."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
     matrix = np.full(mask.shape, PAD, dtype=np.int64)
@@ -194,7 +194,7 @@ class BatchSampler:
     def _make_block(self, epoch: int, number: int) -> list[np.ndarray]:
         rng = np.random.default_rng([self.seed, epoch] if self.num_blocks == 1 else [self.seed, epoch, number, 2])
         rows = self._blocks.rows(epoch, number)
-        batches = pack(self.source_lengths[rows], self.target_lengths[rows], self.batch_tokens, rng)
+        batches = bucket_by_length(self.source_lengths[rows], self.target_lengths[rows], self.batch_tokens, rng)
         if len(rows) < self.num_ranks:
             raise UserError(
                 f"an epoch has {len(rows)} training pairs for {self.num_ranks} processes: each needs at least one; "

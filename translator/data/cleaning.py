@@ -25,8 +25,8 @@ from hashlib import blake2b
 
 from translator.data.cleaning_report import CleaningReport, Overlap
 from translator.data.corpus import Corpus, Splits
-from translator.data.files import FileFingerprint, combined_fingerprint
 from translator.errors import UserError
+from translator.files.fingerprints import FileFingerprint, combined_fingerprint
 
 VERSION = 1  # to be raised when the same options would clean differently, so that nothing cached is reused
 RATIO_FREE_CHARACTERS = 20

@@ -12,16 +12,9 @@ from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 
-from translator.data import demo_files
-from translator.data.files import (
-    FileFingerprint,
-    combined_fingerprint,
-    count_lines,
-    fingerprint_file,
-    read_lines,
-    require_file,
-)
 from translator.errors import UserError
+from translator.files.fingerprints import FileFingerprint, combined_fingerprint, fingerprint_file
+from translator.files.lines import count_lines, read_lines, require_file
 
 
 class Corpus(ABC):
@@ -153,23 +146,6 @@ def open_text(
         valid=_open_one("valid", valid, source, target),
         test=None if test is None else _open_one("test", test, source, target),
     )
-
-
-def open_demo(
-    *, folder: str, source: str, target: str, seed: int, num_train: int, num_valid: int, num_test: int
-) -> Splits:
-    """The embedded demo corpus, written into the folder first unless it is there already."""
-    demo_files.prepare(
-        Path(folder),
-        source=source,
-        target=target,
-        seed=seed,
-        num_train=num_train,
-        num_valid=num_valid,
-        num_test=num_test,
-    )
-    train, valid, test = (str(Path(folder) / split) for split in ("train", "valid", "test"))
-    return open_text(source=source, target=target, train=[train], train_weights=None, valid=valid, test=test)
 
 
 def _open_one(split: str, prefix: str, source: str, target: str) -> Corpus:

@@ -17,14 +17,9 @@ from datasets import Dataset, DatasetBuilder, IterableDataset, load_dataset_buil
 from datasets.exceptions import DatasetNotFoundError
 
 from translator.data.corpus import Corpus, Splits
-from translator.data.files import (
-    FileFingerprint,
-    combined_fingerprint,
-    fingerprint_file,
-    require_file,
-    suggestion,
-)
 from translator.errors import UserError
+from translator.files.fingerprints import FileFingerprint, combined_fingerprint, fingerprint_file
+from translator.files.lines import require_file, suggestion
 
 BATCH_SIZE = 1_000
 NESTED_BY_CUSTOM = "translation"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from translator.data.batching import Batch, BatchSampler
-from translator.data.packing import pack, pack_into
+from translator.data.length_buckets import bucket_by_length, cut_into_batches
 from translator.data.prefetch import Prefetcher
-from translator.data.ragged import Ragged
-from translator.data.token_table import LoadedRows, TokenTable
+from translator.data.ragged_array import RaggedArray
+from translator.data.tokenized_corpus import LoadedRows, TokenizedCorpus
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
@@ -42,7 +42,7 @@ class BatchSource(Protocol):
         """Of this rank, 0 where that is not known; about so many where the corpora are weighted or large."""
 
 
-class TableBatches:
+class CorpusBatches:
     """Batches of a table's rows in the order of a sampler, perhaps with subword regularisation.
 
     With `sampling` the words are split anew in each epoch, decided by (seed, epoch, row). That makes sentences longer
@@ -52,7 +52,12 @@ class TableBatches:
     """
 
     def __init__(
-        self, table: TokenTable, sampler: BatchSampler, *, tokenizer: Tokenizer | None = None, sampling: float = 0.0
+        self,
+        table: TokenizedCorpus,
+        sampler: BatchSampler,
+        *,
+        tokenizer: Tokenizer | None = None,
+        sampling: float = 0.0,
     ) -> None:
         assert sampling == 0 or tokenizer is not None
         self.table = table
@@ -111,7 +116,7 @@ class TableBatches:
         new_sources = self._sampled(self.tokenizer.resample_source, sources, seeds)
         new_targets = self._sampled(self.tokenizer.resample_target, targets, seeds)
         target_lengths = new_targets.lengths + 1  # with EOS
-        groups = pack_into(len(batches), new_sources.lengths, target_lengths, self.sampler.batch_tokens, rng)
+        groups = cut_into_batches(len(batches), new_sources.lengths, target_lengths, self.sampler.batch_tokens, rng)
         for group in (groups[position] for position in rng.permutation(len(groups))):
             yield Batch.from_rows(new_sources.rows(group), new_targets.rows(group), rows[group])
 
@@ -120,12 +125,12 @@ class TableBatches:
         resample: Callable[[list[list[int]], float, list[str]], list[list[int]]],
         rows: list[np.ndarray],
         seeds: list[str],
-    ) -> Ragged:
+    ) -> RaggedArray:
         """A part at a time, since Python's numbers take much memory."""
         parts = [slice(start, start + SAMPLED_TOGETHER) for start in range(0, len(rows), SAMPLED_TOGETHER)]
-        return Ragged.joined(
+        return RaggedArray.joined(
             [
-                Ragged.from_rows(resample([row.tolist() for row in rows[part]], self.sampling, seeds[part]))
+                RaggedArray.from_rows(resample([row.tolist() for row in rows[part]], self.sampling, seeds[part]))
                 for part in parts
             ]
         )
@@ -200,16 +205,16 @@ def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterat
         yield batch.pin_memory() if pin_memory else batch, after
 
 
-def ordered_batches(table: TokenTable, batch_tokens: int) -> list[Batch]:
+def ordered_batches(table: TokenizedCorpus, batch_tokens: int) -> list[Batch]:
     """All rows, the longest first; `Batch.indices` tells where each belongs. For validation."""
     all_rows = np.arange(len(table))
     source_lengths, target_lengths = table.source_lengths[all_rows], table.target_lengths[all_rows]
-    groups = pack(source_lengths, target_lengths, batch_tokens, np.random.default_rng(0))
+    groups = bucket_by_length(source_lengths, target_lengths, batch_tokens, np.random.default_rng(0))
     groups.sort(key=lambda rows: (-int(target_lengths[rows].max()), int(rows.min())))
     return [Batch.from_rows(*table.rows(rows), rows) for rows in groups]
 
 
-def fitted_batch_tokens(table: TokenTable, tokenizer: Tokenizer, sampling: float, batch_tokens: int) -> int:
+def fitted_batch_tokens(table: TokenizedCorpus, tokenizer: Tokenizer, sampling: float, batch_tokens: int) -> int:
     """The budget that keeps sampled batches near `batch_tokens`, measured on up to 1,000 rows spread over the table."""
     if not sampling:
         return batch_tokens

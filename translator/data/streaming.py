@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from translator.data.batching import Batch, share
+from translator.data.length_buckets import bucket_by_length
 from translator.data.loader import Place
-from translator.data.packing import pack
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
@@ -100,7 +100,7 @@ class StreamedBatches:
         source_lengths = np.array([len(row) for row in sources], dtype=np.int32)
         target_lengths = np.array([len(row) + 1 for row in targets], dtype=np.int32)  # with EOS
         rng = np.random.default_rng([self.seed, epoch, block])
-        groups = pack(source_lengths, target_lengths, self.batch_tokens, rng)
+        groups = bucket_by_length(source_lengths, target_lengths, self.batch_tokens, rng)
         return [
             Batch.from_rows([sources[row] for row in rows], [targets[row] for row in rows], numbers[rows])
             for rows in share(groups, self.rank, self.num_ranks, rng)

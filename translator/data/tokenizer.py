@@ -18,10 +18,10 @@ from typing import Self
 
 import sentencepiece
 
-from translator.data.atomic import new_folder
 from translator.data.bpe_dropout import BpeDropout
 from translator.data.subword_sampling import WORD_START, SubwordSampler, UnigramSampling
 from translator.errors import UserError
+from translator.files.atomic import new_folder
 from translator.ids import BOS, EOS, NUM_BYTES, NUM_SPECIAL, PAD, UNK
 
 logger = logging.getLogger(__name__)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from translator.decoding.alignment import to_pharaoh
-from translator.decoding.lines import Line
-from translator.decoding.translator import Output, Translation
+from translator.decoding.line_translator import Output, Translation
 from translator.errors import UserError
+from translator.files.atomic import write_json
+from translator.files.lines import Line
 
 SEPARATOR = " ||| "
 PROGRESS_FORMAT = 1
@@ -147,9 +148,7 @@ class OutputFile:
             "input_sha256": input_digest,
             "settings": self.settings,
         }
-        temporary = self.progress_file.with_name(self.progress_file.name + ".new")
-        temporary.write_text(json.dumps(progress), encoding="utf-8")
-        temporary.replace(self.progress_file)
+        write_json(self.progress_file, progress)
 
     def finish(self) -> None:
         self.file.close()

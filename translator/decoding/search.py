@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from translator.decoding.beam import beam_search
+from translator.decoding.greedy_and_sampling import sample
 from translator.decoding.options import Hypothesis, Sampling, SearchOptions
-from translator.decoding.sampling import sample
 from translator.models.base import Seq2Seq
 
 __all__ = ["Hypothesis", "Sampling", "SearchOptions", "search"]

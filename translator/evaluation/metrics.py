@@ -50,7 +50,7 @@ def bleu_tokenizer(target_language: str) -> BleuTokenizer:
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricScore:
     value: float
     signature: str
     low: float | None = None  # the 95 % confidence interval, where it was asked for
@@ -61,7 +61,7 @@ class Score:
 class Scores:
     """The scores of one output, by the names in METRICS. What was not asked for is not there."""
 
-    by_metric: dict[str, Score]
+    by_metric: dict[str, MetricScore]
     num_sentences: int
     num_references: int
     warning: str | None = None
@@ -165,12 +165,12 @@ def score_corpus(
     With `num_bootstrap` resamplings (1,000 is usual) each score has a 95 % confidence interval.
     """
     streams = reference_streams(hypotheses, references)
-    results: dict[str, Score] = {}
+    results: dict[str, MetricScore] = {}
     for name in metrics:
         metric = make_metric(name, target_language, streams)
         statistics = metric._extract_corpus_statistics(list(hypotheses), None)
         value = float(metric._aggregate_and_compute(statistics).score)
         low, high = _interval(metric, statistics, num_bootstrap) if num_bootstrap > 1 else (None, None)
-        results[name] = Score(value, str(metric.get_signature()), low, high)
+        results[name] = MetricScore(value, str(metric.get_signature()), low, high)
     warning = bleu_tokenizer(target_language).warning if "bleu" in metrics else None
     return Scores(results, len(hypotheses), len(streams), warning)

@@ -10,9 +10,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from translator.models.bahdanau import ClassicLayer, Source
 from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
 from translator.models.embeddings import Embeddings
-from translator.models.lstm_attending import ClassicLayer, Source
 from translator.models.lstm_decoder import Decoder, Recurrent
 from translator.models.lstm_encoder import BidirectionalEncoder
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from translator.models.lstm_attending import Attention, ClassicLayer, ParallelLayer, Source
+from translator.models.bahdanau import Attention, ClassicLayer, ParallelLayer, Source
 from translator.models.lstm_layers import LstmLayer, SequenceDropout
 
 ATTEND = ("classic", "parallel")

@@ -7,7 +7,7 @@ from translator.errors import require
 from translator.schema.checks import require_positive, require_probability
 
 
-class Score(StrEnum):
+class ScoreName(StrEnum):
     additive = "additive"
     dot = "dot"
     scaled_dot = "scaled_dot"
@@ -84,7 +84,7 @@ class LstmConfig:
     attention_size: int = 256
     encoder_layers: int = 1
     decoder_layers: int = 1
-    score: Score = Score.additive
+    score: ScoreName = ScoreName.additive
     attend: Attend = Attend.classic
     dropout: float = 0.2
     dropout_kind: DropoutKind = DropoutKind.ordinary
@@ -118,7 +118,7 @@ class TransformerConfig:
     activation: Activation = Activation.relu
     positions: Positions = Positions.sinusoidal
     max_positions: int = 1024  # of learned positions; longer sentences keep the last one
-    score: Score = Score.scaled_dot
+    score: ScoreName = ScoreName.scaled_dot
     dropout: float = 0.1
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0

@@ -20,8 +20,10 @@ from typing import Any
 from safetensors.torch import load_file
 from torch import Tensor
 
-from translator.training.interfaces import Say
-from translator.training.storage import read_json, sha256, sync_folder, write_json, write_tensors
+from translator.files.atomic import read_json, sync_folder, write_json
+from translator.files.fingerprints import sha256
+from translator.runs.weights import write_tensors
+from translator.training.interfaces import Notify
 
 _PREFIX, _UNFINISHED, _REPLACED = "step-", ".unfinished-", ".replaced-"
 
@@ -108,23 +110,23 @@ class CheckpointStore:
     def has_any(self) -> bool:
         return bool(self._scores)
 
-    def newest(self, say: Say) -> Checkpoint | None:
+    def newest(self, notify: Notify) -> Checkpoint | None:
         """The newest checkpoint that is whole; damaged ones are named and passed over."""
-        return next(self._whole(sorted(self._scores, reverse=True), say), None)
+        return next(self._whole(sorted(self._scores, reverse=True), notify), None)
 
-    def newest_first(self, say: Say) -> list[Checkpoint]:
-        return list(self._whole(sorted(self._scores, reverse=True)[: self.keep_last], say))
+    def newest_first(self, notify: Notify) -> list[Checkpoint]:
+        return list(self._whole(sorted(self._scores, reverse=True)[: self.keep_last], notify))
 
-    def best(self, say: Say) -> list[Checkpoint]:
+    def best(self, notify: Notify) -> list[Checkpoint]:
         """The best validated checkpoints, the best one first."""
-        return list(self._whole(self._best_names(), say))
+        return list(self._whole(self._best_names(), notify))
 
-    def _whole(self, names: list[str], say: Say) -> Iterator[Checkpoint]:
+    def _whole(self, names: list[str], notify: Notify) -> Iterator[Checkpoint]:
         for name in names:
             try:
                 yield self.read(name)
             except DamagedCheckpointError as error:
-                say(f"checkpoint {self.folder / name} is damaged ({error}): it is left out, an earlier one is used")
+                notify(f"checkpoint {self.folder / name} is damaged ({error}): it is left out, an earlier one is used")
 
     def read(self, name: str) -> Checkpoint:
         path = self.folder / name

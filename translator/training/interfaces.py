@@ -30,4 +30,4 @@ class Loss(Protocol):
     def __call__(self, model: Seq2Seq, batch: Any, *, teacher_forcing: float = 1.0) -> LossOutput: ...
 
 
-Say = Callable[[str], None]  # shows one line to the person who waits
+Notify = Callable[[str], None]  # shows one line to the person who waits

@@ -67,7 +67,7 @@ class Monitor:
             self._bar = tqdm(total=100.0, file=self._stream, bar_format=_BAR_FORMAT, leave=False, dynamic_ncols=True)
         self.start_window()
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         text = text if self._rank == 0 else f"rank {self._rank}: {text}"
         if self._bar is not None:
             self._bar.write(text, file=self._stream)
@@ -95,9 +95,11 @@ class Monitor:
             self._scalars(update, {"validation/bleu": result.scores.bleu, "validation/chrf": result.scores.chrf})
             self._scalars(update, {f"outputs/{kind}": rate for kind, rate in result.scores.rates.items()})
             parts += [f"BLEU {result.scores.bleu:.2f}", f"chrF {result.scores.chrf:.2f}"]
-        self.say("  ".join([*parts, f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])]))
+        self.notify(
+            "  ".join([*parts, f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])])
+        )
         for warning in result.warnings():
-            self.say(f"  warning: {warning}")
+            self.notify(f"  warning: {warning}")
         if self._writer is not None:
             for number, sample in enumerate(result.samples, 1):
                 rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
@@ -121,7 +123,7 @@ class Monitor:
             self._writer.add_hparams(plain, dict(metrics), run_name=".", global_step=self._last)
         if self._rank == 0:
             width = max(map(len, table), default=0)
-            self.say("\n".join(f"{name:<{width}}  {value}" for name, value in table.items()))
+            self.notify("\n".join(f"{name:<{width}}  {value}" for name, value in table.items()))
 
     def close_bar(self) -> None:
         if self._bar is not None:
@@ -170,7 +172,7 @@ class Monitor:
         self._last = report.update
         self._scalars(report.update, averages)
         if self._bar is None:
-            self.say(f"update {report.update}  {report.progress:.0%}  {self._describe(averages, report)}")
+            self.notify(f"update {report.update}  {report.progress:.0%}  {self._describe(averages, report)}")
         self.start_window()
 
     def _scalars(self, update: int, values: Mapping[str, float]) -> None:

@@ -12,8 +12,8 @@ from tensorboard.backend.event_processing.event_accumulator import SCALARS, Even
 from torch import Tensor
 
 from translator.errors import UserError
+from translator.runs.directory import RunDirectory, flatten
 from translator.training.checkpoint import Checkpoint, CheckpointStore
-from translator.training.run_directory import RunDirectory, flatten
 
 Curves = dict[str, list[tuple[int, float]]]  # points (update, value) by name
 _SPEED = "train/tokens_per_second"  # the one curve that depends on the clock

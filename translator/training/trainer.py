@@ -15,6 +15,7 @@ from torch import Tensor
 from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.models.base import Seq2Seq
+from translator.runs.weights import average_weights, collect_weights, restore_weights, write_tensors
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
@@ -25,10 +26,8 @@ from translator.training.precision import Execution
 from translator.training.progress import Plan, Progress, TrainerSettings
 from translator.training.random_state import random_state, restore_random_state, untouched_random_state
 from translator.training.signals import Interrupted, StopSignals
-from translator.training.storage import write_tensors
 from translator.training.updater import UpdateOutcome, Updater
 from translator.training.validation import ValidationResult
-from translator.training.weights import average_weights, collect_weights, restore_weights
 
 _STATE_FORMAT = 1
 
@@ -98,7 +97,7 @@ class Trainer:
             execution=execution,
             ranks=self.ranks,
             clip_norm=settings.clip_norm,
-            say=monitor.say,
+            notify=monitor.notify,
         )
         self._saved: tuple[int, int] | None = None  # progress.update and .validated_at of the newest checkpoint
 
@@ -182,9 +181,9 @@ class Trainer:
             f" {outcome.gradient_norm:g}, learning rate {learning_rate:.3g}, rows {rows}{more} of the training corpus"
         )
         if progress.num_skipped <= self.settings.max_skipped:
-            self.monitor.say(f"{what}: skipped ({progress.num_skipped} of at most {self.settings.max_skipped})")
+            self.monitor.notify(f"{what}: skipped ({progress.num_skipped} of at most {self.settings.max_skipped})")
             return
-        newest = self.checkpoints.newest(self.monitor.say) if self.ranks.is_main else None
+        newest = self.checkpoints.newest(self.monitor.notify) if self.ranks.is_main else None
         last_good = self.ranks.gather(str(newest.path) if newest else "none yet")[0]
         raise UserError(
             f"{what}: not finite, so the run stops before the weights are touched. Last good checkpoint:"
@@ -223,7 +222,7 @@ class Trainer:
     def _choose_final_weights(self, signals: StopSignals) -> tuple[str, dict[str, Any]]:
         """Gives the model the best checkpoint's weights, or an average where that is wanted and not worse."""
         progress = self.progress
-        best = self.checkpoints.best(self.monitor.say) if self.ranks.is_main else []
+        best = self.checkpoints.best(self.monitor.notify) if self.ranks.is_main else []
         if best:
             step, weights = best[0].step, best[0].evaluated_weights()
             origin = f"update {step}, the best by {self.settings.best_metric}"
@@ -234,12 +233,12 @@ class Trainer:
         figures = next(figures for figures in progress.history if figures["update"] == step)
         self._take_over(weights)
         if self.settings.average != "none":
-            chosen = best if self.settings.average == "best" else self.checkpoints.newest_first(self.monitor.say)
+            chosen = best if self.settings.average == "best" else self.checkpoints.newest_first(self.monitor.notify)
             self._take_over(average_weights(checkpoint.evaluated_weights() for checkpoint in chosen) or weights)
             result = self._run_validator(signals)
             average = f"average of {len(chosen)} checkpoints ({self.settings.average})"
             if progress.best_score is not None and self._score(result) < progress.best_score:
-                self.monitor.say(
+                self.monitor.notify(
                     f"{average}: {self._score(result):.2f}, worse than {progress.best_score:.2f} of {origin}"
                 )
                 self._take_over(weights)
@@ -272,12 +271,12 @@ class Trainer:
         checkpoint = None
         if self.ranks.is_main:
             self.checkpoints.open()
-            checkpoint = self.checkpoints.newest(self.monitor.say)
+            checkpoint = self.checkpoints.newest(self.monitor.notify)
             if checkpoint is None and self.checkpoints.has_any():
                 raise UserError(f"{self.checkpoints.folder}: every checkpoint is damaged; start a new run")
         name = self.ranks.gather(checkpoint.path.name if checkpoint else None)[0]
         if name is None:
-            self.monitor.say("no checkpoint was written yet: starting from the beginning")
+            self.monitor.notify("no checkpoint was written yet: starting from the beginning")
             return 0
         checkpoint = checkpoint or self.checkpoints.read(name)
         state = checkpoint.state
@@ -335,13 +334,13 @@ class Trainer:
     def _complain(self, problem: str, required: bool) -> None:
         if required:
             raise UserError(f"{problem}. Earlier checkpoints are untouched; make room and resume")
-        self.monitor.say(f"{problem}. Earlier checkpoints are untouched; training goes on and will try again")
+        self.monitor.notify(f"{problem}. Earlier checkpoints are untouched; training goes on and will try again")
 
     def _say_how_to_resume(self, number: int) -> None:
         run = self.weights_file.parent
         name = signal_module.Signals(number).name
         if self.ranks.is_main:
-            self.monitor.say(f"stopped by {name} after update {self.progress.update}; continue with resume={run}")
+            self.monitor.notify(f"stopped by {name} after update {self.progress.update}; continue with resume={run}")
 
     def _result(self, reason: str, number: int, origin: str, figures: dict[str, Any]) -> TrainingResult:
         self.monitor.close_bar()

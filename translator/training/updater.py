@@ -10,7 +10,7 @@ from torch import Tensor
 from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
 from translator.training.distributed import Ranks
-from translator.training.interfaces import Loader, Loss, Say
+from translator.training.interfaces import Loader, Loss, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
 from translator.training.optimizer import set_learning_rate
 from translator.training.precision import Execution
@@ -41,7 +41,7 @@ class Updater:
         execution: Execution,
         ranks: Ranks,
         clip_norm: float,
-        say: Say,
+        notify: Notify,
     ) -> None:
         self.model = model
         self.loss = loss
@@ -49,7 +49,7 @@ class Updater:
         self.execution = execution
         self.ranks = ranks
         self.clip_norm = clip_norm
-        self.say = say
+        self.notify = notify
         self.memory = MemoryLimit()
         self.scaler = execution.grad_scaler()
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -102,7 +102,7 @@ class Updater:
             self.optimizer.zero_grad(set_to_none=True)
             release_memory(self.execution.device)
             self.memory.lower(failed)
-            self.say(
+            self.notify(
                 f"out of memory with {len(failed)} sentence pairs, {batch_size(failed):,} positions: repeated, as all"
                 f" larger micro-batches from now on, in parts of at most {self.memory.limit:,}; nothing is dropped"
             )

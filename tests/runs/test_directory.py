@@ -1,0 +1,97 @@
+"""Who may write into a run's folder, and when it may be continued."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from translator.errors import UserError
+from translator.runs.directory import RunDirectory, newest_run
+
+IDENTITY: dict[str, Any] = {
+    "model": {"kind": "lstm", "hidden_size": 256},
+    "tokenizer": "abc",
+    "corpus": [{"path": "train.en", "sha256": "12"}],
+}
+
+
+def make_run(path: Path) -> RunDirectory:
+    run = RunDirectory(path)
+    run.create(identity=IDENTITY, details={"seed": 5})
+    return run
+
+
+def test_manifest_tells_versions_and_identity(tmp_path: Path) -> None:
+    manifest = json.loads(make_run(tmp_path / "a").manifest.read_text())
+    assert manifest["format_version"] == 1
+    assert manifest["seed"] == 5
+    assert manifest["identity"] == IDENTITY
+    assert {"python", "torch", "sentencepiece", "sacrebleu"} <= manifest["versions"].keys()
+    assert "git_commit" in manifest
+
+
+def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
+    make_run(tmp_path / "a")
+    with pytest.raises(UserError, match=r"run_dir=.*holds another run; give resume="):
+        make_run(tmp_path / "a")
+    (tmp_path / "b" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(UserError, match="holds another run"):
+        make_run(tmp_path / "b")
+
+
+def test_a_folder_that_only_holds_logs_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "train.log").write_text("")
+    assert make_run(tmp_path / "a").manifest.exists()
+
+
+def test_resuming_the_same_run_is_allowed(tmp_path: Path) -> None:
+    make_run(tmp_path / "a").check_resumable(IDENTITY)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"model": {"kind": "lstm", "hidden_size": 512}}, "model.hidden_size: the run has 256, now it would be 512"),
+        ({"tokenizer": "abd"}, "tokenizer: the run has abc, now it would be abd"),
+        ({"corpus": [{"path": "train.en", "sha256": "13"}]}, "corpus[0].sha256: the run has 12, now it would be 13"),
+        ({"corpus": []}, "corpus[0].path: the run has train.en, now it would be None"),
+    ],
+)
+def test_another_corpus_tokenizer_or_architecture_is_refused(tmp_path: Path, change: dict, line: str) -> None:
+    run = make_run(tmp_path / "a")
+    with pytest.raises(UserError) as caught:
+        run.check_resumable(IDENTITY | change)
+    assert line in str(caught.value)
+
+
+def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no run is there"):
+        RunDirectory(tmp_path).check_resumable(IDENTITY)
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a")
+    run.manifest.write_text(run.manifest.read_text().replace('"format_version": 1', '"format_version": 2'))
+    with pytest.raises(UserError, match="format 2"):
+        run.check_resumable(IDENTITY)
+
+
+@pytest.mark.parametrize("with_links", [True, False])
+def test_latest_leads_to_the_newest_run(tmp_path: Path, with_links: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not with_links:
+
+        def refuse(*arguments: object, **options: object) -> None:
+            raise OSError("no links here")
+
+        monkeypatch.setattr(Path, "symlink_to", refuse)
+    for name in ("a", "b"):
+        make_run(tmp_path / name).point_latest()
+    assert newest_run(tmp_path) == (tmp_path / "b").resolve()
+    assert (tmp_path / "latest").is_symlink() == with_links
+
+
+def test_latest_without_a_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="leads to no run"):
+        newest_run(tmp_path)

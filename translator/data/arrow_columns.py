@@ -1,0 +1,101 @@
+"""Memory-mapped files that are resident only while somebody looks at them.
+
+The pages of a mapping count as memory of the process once they were read, until the system wants them for something
+else: after an epoch the whole corpus would be resident. So pages are given back; they stay in the system's page cache,
+from which the next look takes them.
+"""
+
+import mmap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+
+HEADERS_BETWEEN_RELEASES = 64
+LENGTHS_BETWEEN_RELEASES = 2**12
+
+
+def release(mapping: mmap.mmap) -> None:
+    """Gives the pages of a read-only mapping back, where the system has a call for it. What views show stays."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapping.madvise(mmap.MADV_DONTNEED)
+
+
+class ArrowLists:
+    """Columns of lists of int32 in an Arrow stream file.
+
+    Arrow's own objects for a column take about a kilobyte for each record batch. Of them only the places of the values
+    in the file are kept. Access is many times faster than with `Dataset.__getitem__`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            self.mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._int32 = np.frombuffer(self.mapping, dtype=np.int32, count=len(self.mapping) // 4)
+        buffer = pyarrow.py_buffer(self.mapping)
+        ends, places = [0], []
+        for number, batch in enumerate(pyarrow.ipc.open_stream(buffer)):
+            ends.append(ends[-1] + len(batch))
+            # A list column has buffers for validity and offsets of the lists, then the same for the values.
+            wanted = [part for column in batch.columns for part in column.buffers()[1::2]]
+            places.append([(part.address - buffer.address) // 4 if part else 0 for part in wanted])
+            if number % HEADERS_BETWEEN_RELEASES == 0:
+                release(self.mapping)
+        self._ends = np.array(ends)
+        self._places = np.array(places)  # (record batches, 2 × columns), counted in int32
+        release(self.mapping)
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def rows(self, column: int, indices: np.ndarray) -> list[np.ndarray]:
+        """Views of the lists in these rows."""
+        batches = np.searchsorted(self._ends, indices, side="right") - 1
+        offsets = self._places[batches, 2 * column] + indices - self._ends[batches]
+        values = self._places[batches, 2 * column + 1]
+        firsts, ends = values + self._int32[offsets], values + self._int32[offsets + 1]
+        int32 = self._int32
+        return [int32[first:end] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+
+
+class ArrowLengths:
+    """Lengths of the rows of one or several tables, one after the other. Indexed by arrays of row numbers."""
+
+    def __init__(self, parts: Sequence[np.memmap]) -> None:
+        self.parts = list(parts)
+
+    @classmethod
+    def open(cls, path: Path) -> "ArrowLengths":
+        return cls([np.load(path, mmap_mode="r")])
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        lengths = np.empty(len(rows), dtype=np.int32)
+        for start in range(0, len(rows), LENGTHS_BETWEEN_RELEASES):
+            some = rows[start : start + LENGTHS_BETWEEN_RELEASES]
+            for part, positions, inside in split_by_part([len(part) for part in self.parts], some):
+                lengths[start + positions] = self.parts[part][inside]
+            self._release()
+        return lengths
+
+    def sum(self) -> int:
+        rows = np.arange(LENGTHS_BETWEEN_RELEASES)
+        starts = range(0, len(self), LENGTHS_BETWEEN_RELEASES)
+        return sum(int(self[rows[: len(self) - start] + start].sum(dtype=np.int64)) for start in starts)
+
+    def _release(self) -> None:
+        for part in self.parts:
+            assert isinstance(part.base, mmap.mmap)
+            release(part.base)
+
+
+def split_by_part(sizes: Sequence[int], rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """For each part in which some of the rows lie: its number, the positions of these rows, and their places in it."""
+    ends = np.cumsum(sizes)
+    part_of_row = np.searchsorted(ends, rows, side="right")
+    for part in np.unique(part_of_row).tolist():
+        positions = np.flatnonzero(part_of_row == part)
+        yield part, positions, rows[positions] - (ends[part] - sizes[part])

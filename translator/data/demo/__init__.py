@@ -1,6 +1,0 @@
-"""A generated parallel corpus in English, German and Chinese with gold word alignments."""
-
-from translator.data.demo.combinations import Combination
-from translator.data.demo.generator import LANGUAGES, Example, generate, write
-
-__all__ = ["LANGUAGES", "Combination", "Example", "generate", "write"]

@@ -1,0 +1,289 @@
+"""Text in, text out: a model, its tokenizer and the options of the search as one object."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from translator.decoding.alignment import SplitWords, align_words
+from translator.decoding.ensemble import Ensemble
+from translator.decoding.forced_decoding import Forced, score_targets
+from translator.decoding.search import Hypothesis, SearchOptions, search
+from translator.decoding.segments import fit, split_sentences
+from translator.decoding.workers import for_each, num_workers
+from translator.ids import EOS, PAD
+from translator.models.base import Seq2Seq
+
+SHORTEST = (
+    8  # pieces that a sentence counts for at least, so that a batch of one-word lines does not grow without bounds
+)
+
+
+class TextTokenizer(Protocol):
+    """What translation needs of a tokenizer."""
+
+    def encode_source(self, texts: list[str]) -> list[list[int]]: ...
+    def encode_target(self, texts: list[str]) -> list[list[int]]: ...
+    def decode_target(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
+    def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
+    def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
+    @property
+    def target_vocab_size(self) -> int: ...
+
+
+class AttentionMap(NamedTuple):
+    source_pieces: list[str]  # S of them, EOS the last
+    target_pieces: list[str]  # T of them, EOS the last
+    weights: Tensor  # (T, S)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One translation of a line."""
+
+    text: str
+    score: float  # log-probability
+    normalized_score: float  # what the search compared
+    num_pieces: int
+    alignment: list[tuple[int, int]] | None = None  # (source word, target word)
+    attention: list[AttentionMap] | None = None  # one for each part that the line was translated in
+
+
+@dataclass(frozen=True)
+class Translation:
+    """All that was found for a line, best first: at least one output."""
+
+    outputs: list[Output]
+    num_source_pieces: int = 0
+    num_parts: int = 1  # more than one if the line was too long for the model, or was split into its sentences
+
+
+BLANK = Translation([Output("", 0.0, 0.0, 0)])
+
+
+@dataclass
+class _Part:
+    """A stretch of a line that the model translates at once."""
+
+    line: int
+    ids: list[int]
+    seed: int
+    prefix: list[int]
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    forced: list[Forced] = field(default_factory=list)
+
+
+class LineTranslator:
+    """Translates lines of text; what comes out for a line does not depend on the lines around it.
+
+    `normalize` is applied to each line first, and `joiner` stands between the translations of the parts of a long line
+    (the empty string for languages without spaces). A line with more than `max_pieces` pieces is translated in parts; 0
+    means that the model takes lines of any length. Alignments are between the words that `split_words` finds.
+    """
+
+    def __init__(
+        self,
+        models: Seq2Seq | Sequence[Seq2Seq],
+        tokenizer: TextTokenizer,
+        device: torch.device | str = "cpu",
+        options: SearchOptions | None = None,
+        *,
+        batch_tokens: int = 4_096,
+        max_pieces: int = 0,
+        normalize: Callable[[str], str] | None = None,
+        joiner: str = " ",
+        split_sentences: bool = False,
+        split_words: SplitWords = str.split,
+    ) -> None:
+        members = [models] if isinstance(models, Seq2Seq) else list(models)
+        self.model = members[0] if len(members) == 1 else Ensemble(members)
+        self.tokenizer = tokenizer
+        self.device = torch.device(device)
+        self.options = options or SearchOptions()
+        self.batch_tokens = batch_tokens
+        self.max_pieces = max_pieces
+        self.normalize = normalize
+        self.joiner = joiner
+        self.split_sentences = split_sentences
+        self.split_words = split_words
+
+    def translate(self, lines: Sequence[str]) -> list[str]:
+        """The best translation of every line, in the order of the lines; a blank line stays blank."""
+        return [translation.outputs[0].text for translation in self.translate_fully(lines)]
+
+    def translate_fully(
+        self,
+        lines: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        need_alignment: bool = False,
+        need_attention: bool = False,
+        first_line: int = 0,
+    ) -> list[Translation]:
+        """Every line's n-best list with scores and, where asked for, alignments and attention.
+
+        `prefixes` are what the translations must begin with. `first_line` is the number of the first of these lines
+        in the whole text: sampled translations depend on it, and not on how the text was cut into calls.
+        """
+        parts = self._parts(lines, prefixes, first_line)
+        with evaluating(self.model):
+            # Those that are translated together share the budget, so that memory does not grow with the threads.
+            budget = self.batch_tokens // num_workers(self.device)
+            indices = self._batches([len(part.ids) for part in parts], budget)
+            batches = [[parts[index] for index in batch] for batch in indices]
+            need_any = need_alignment or need_attention
+            for_each(lambda batch: self._search(batch, need_any), batches, self.device)
+        by_line: dict[int, list[_Part]] = {}
+        for part in parts:
+            by_line.setdefault(part.line, []).append(part)
+        return [
+            self._assemble(by_line[line], need_alignment, need_attention) if line in by_line else BLANK
+            for line in range(len(lines))
+        ]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
+        """What the model makes of given translations: the log-probability of each piece, and attention on request."""
+        source_ids = self.tokenizer.encode_source([self._normalized(text) for text in sources])
+        target_ids = self.tokenizer.encode_target([self._normalized(text) for text in targets])
+        results: list[Forced | None] = [None] * len(source_ids)
+        lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
+        with evaluating(self.model):
+            for batch in self._batches(lengths, self.batch_tokens):
+                source, mask = self._tensors([source_ids[index] for index in batch])
+                chosen = [target_ids[index] for index in batch]
+                scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
+                for index, result in zip(batch, scored, strict=True):
+                    results[index] = result
+        return [result for result in results if result is not None]
+
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """Word alignments (source word, target word) of given translations, from the model's attention."""
+        alignments = []
+        forced = self.score(sources, targets, need_attention=True)
+        for source, target, result in zip(sources, targets, forced, strict=True):
+            (source_ids,) = self.tokenizer.encode_source([self._normalized(source)])
+            (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
+            assert result.attention is not None
+            pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
+            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
+        return alignments
+
+    def _normalized(self, text: str) -> str:
+        return self.normalize(text) if self.normalize else text
+
+    def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[_Part]:
+        texts = [self._normalized(line).strip() for line in lines]
+        filled = [index for index, text in enumerate(texts) if text]
+        encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
+        forced: list[list[int]] = [[] for _ in lines]
+        if prefixes:
+            forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
+        parts: list[_Part] = []
+        for line in filled:
+            pieces = [encoded[line]]
+            if self.split_sentences or 0 < self.max_pieces < _num_pieces(encoded[line]):
+                stretches = split_sentences(texts[line]) if self.split_sentences else [texts[line]]
+                if self.max_pieces > 0:
+                    stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
+                pieces = self.tokenizer.encode_source(stretches)
+            # A text that the tokenizer makes nothing of, such as a lone zero-width space, is a blank one.
+            pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
+            for number, ids in enumerate(pieces):
+                seed = (first_line + line) * 1_000_003 + number
+                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else []))
+        return parts
+
+    def _count_pieces(self, texts: Sequence[str]) -> list[int]:
+        return [_num_pieces(ids) for ids in self.tokenizer.encode_source(list(texts))]
+
+    def _batches(self, lengths: list[int], budget: int) -> Iterator[list[int]]:
+        """Indices of sentences of about the same length, the longest first, under the budget of tokens."""
+        batch: list[int] = []
+        longest = 0
+        for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+            longest = max(longest, lengths[index], SHORTEST)
+            if batch and (len(batch) + 1) * longest > budget:
+                yield batch
+                batch, longest = [], max(lengths[index], SHORTEST)
+            batch.append(index)
+        if batch:
+            yield batch
+
+    def _tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
+        source = torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(row) for row in ids], batch_first=True, padding_value=PAD
+        )
+        source = source.to(self.device)
+        return source, source != PAD  # (B, S)
+
+    def _search(self, parts: list[_Part], need_attention: bool) -> None:
+        source, mask = self._tensors([part.ids for part in parts])
+        prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
+        seeds = [part.seed for part in parts]
+        found = search(self.model, source, mask, self.options, prefixes=prefixes, seeds=seeds)
+        for part, hypotheses in zip(parts, found, strict=True):
+            part.hypotheses = hypotheses
+        if need_attention:
+            # Attention comes from feeding the finished output once more, so that the search itself need not carry it.
+            for rank in range(max(len(part.hypotheses) for part in parts)):
+                targets = [part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids for part in parts]
+                scored = score_targets(self.model, source, mask, targets, need_attention=True)
+                for part, forced in zip(parts, scored, strict=True):
+                    part.forced.append(forced)
+
+    def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
+        """The translations of a line from those of its parts: the best of each make the best, and so on."""
+        outputs = []
+        for rank in range(max(len(part.hypotheses) for part in parts)):
+            chosen = [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
+            texts = self.tokenizer.decode_target([hypothesis.ids for hypothesis in chosen])
+            maps = [self._attention_map(part, rank) for part in parts] if need_alignment or need_attention else None
+            outputs.append(
+                Output(
+                    text=self.joiner.join(text for text in texts if text),
+                    score=sum(hypothesis.score for hypothesis in chosen),
+                    normalized_score=sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen),
+                    num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
+                    alignment=_join_alignments(maps, self.split_words) if need_alignment and maps else None,
+                    attention=maps if need_attention else None,
+                )
+            )
+        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts))
+
+    def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
+        ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids
+        weights = part.forced[rank].attention
+        assert weights is not None
+        return AttentionMap(self.tokenizer.source_pieces(part.ids), self.tokenizer.target_pieces([*ids, EOS]), weights)
+
+
+def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
+    """The alignment of a line from those of its parts, whose words are counted on."""
+    joined: list[tuple[int, int]] = []
+    source_offset = target_offset = 0
+    for source_pieces, target_pieces, weights in maps:
+        pairs, num_source, num_target = align_words(
+            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
+        )
+        joined += [(source + source_offset, target + target_offset) for source, target in pairs]
+        source_offset, target_offset = source_offset + num_source, target_offset + num_target
+    return sorted(joined)
+
+
+def _num_pieces(source_ids: Sequence[int]) -> int:
+    """Without EOS, as the limit on the training text counts them."""
+    return len(source_ids) - 1
+
+
+@contextmanager
+def evaluating(model: Seq2Seq) -> Iterator[None]:
+    """The model without dropout, and afterwards as it was."""
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)

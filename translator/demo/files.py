@@ -1,0 +1,121 @@
+"""Keeps the demo corpus on disk: written once, written again when anything about it changed, never over other files.
+
+A small stamp beside the files tells what was asked for and the SHA-256 of everything that was written. Several
+directions share one folder, seed and sizes: train.en is the same whether German or Chinese stands across from it.
+"""
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from translator.demo.generator import LANGUAGES, write
+from translator.errors import UserError
+from translator.files.atomic import write_json
+from translator.files.fingerprints import fingerprint_file
+
+STAMP = "demo.json"
+
+
+def prepare(
+    folder: Path, *, source: str, target: str, seed: int, num_train: int, num_valid: int, num_test: int
+) -> None:
+    """Leaves train, valid and test of this direction in the folder."""
+    for option, language in (("source", source), ("target", target)):
+        if language not in LANGUAGES:
+            raise UserError(f"data.{option}={language}: the demo corpus has {', '.join(LANGUAGES)}")
+    if source == target:
+        raise UserError(f"data.target={target}: must differ from data.source")
+    request = {
+        "seed": seed,
+        "num_train": num_train,
+        "num_valid": num_valid,
+        "num_test": num_test,
+        "generator": _generator_version(Path(__file__).parent),
+    }
+    direction = f"{source}-{target}"
+    stamp = _read_stamp(folder)
+    if stamp["request"] == request and direction in stamp["directions"] and _is_complete(folder, stamp, direction):
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
+        try:
+            write(Path(scratch), source, target, seed=seed, num_train=num_train, num_valid=num_valid, num_test=num_test)
+        except ValueError as error:  # more sentences than the grammar has
+            raise UserError(f"data=demo: {error}") from error
+        _move_in(Path(scratch), folder, stamp, request, direction)
+
+
+def _generator_version(package: Path) -> str:
+    """Changes with every change of the grammar, so nobody has to remember to raise a number."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _read_stamp(folder: Path) -> dict[str, Any]:
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"data.folder={folder}: is a file; give a directory for the demo corpus")
+    path = folder / STAMP
+    if not path.exists():
+        return {"request": None, "directions": {}, "files": {}}
+    try:
+        stamp = json.loads(path.read_text(encoding="utf-8"))
+        return {key: stamp[key] for key in ("request", "directions", "files")}
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{path}: is not what the demo corpus wrote; remove it or choose another data.folder") from None
+
+
+def _is_complete(folder: Path, stamp: dict[str, Any], direction: str) -> bool:
+    """Whether all files are there. One that was edited is refused: it would be trained on under a wrong description."""
+    present = [name for name in stamp["directions"][direction] if (folder / name).exists()]
+    for name in present:
+        _require_ours(folder, stamp, name)
+    return len(present) == len(stamp["directions"][direction])
+
+
+def _require_ours(folder: Path, stamp: dict[str, Any], name: str) -> None:
+    path = folder / name
+    if name not in stamp["files"]:
+        raise UserError(
+            f"{path}: is in the way of the demo corpus, which did not write it; move it or choose another data.folder"
+        )
+    if fingerprint_file(path).sha256 != stamp["files"][name]:
+        raise UserError(
+            f"{path}: was changed after the demo corpus wrote it; remove it to have it written again, or use data=text "
+            "for a corpus of your own"
+        )
+
+
+def _move_in(scratch: Path, folder: Path, stamp: dict[str, Any], request: dict[str, Any], direction: str) -> None:
+    """Puts the new files in place so that an interruption at any point leaves a folder that is completed next time."""
+    new = {path.name: fingerprint_file(path).sha256 for path in sorted(scratch.iterdir())}
+    old = stamp["files"]
+    # Another direction stays as long as the request and every file that it shares with this one are the same.
+    directions = {
+        other: names
+        for other, names in stamp["directions"].items()
+        if stamp["request"] == request and all(new.get(name, old[name]) == old[name] for name in names)
+    }
+    kept = {name for names in directions.values() for name in names}
+    missing = [name for name, sha256 in new.items() if not _holds(folder / name, sha256)]
+    outdated = [name for name in old if name not in kept and name not in new]
+    in_the_way = [name for name in (*missing, *outdated) if (folder / name).exists()]
+    for name in in_the_way:
+        _require_ours(folder, stamp, name)
+    for name in in_the_way:
+        (folder / name).unlink()
+    written = {
+        "request": request,
+        "directions": {**directions, direction: sorted(new)},
+        "files": dict(sorted({**{name: old[name] for name in kept}, **new}.items())),
+    }
+    write_json(folder / STAMP, written)
+    for name in missing:
+        (scratch / name).replace(folder / name)
+
+
+def _holds(path: Path, sha256: str | None) -> bool:
+    return path.is_file() and fingerprint_file(path).sha256 == sha256

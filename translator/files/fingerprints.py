@@ -1,0 +1,36 @@
+"""SHA-256 fingerprints: which bytes a run was trained on, and what a cached file was made from."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from translator.files.lines import explain_read_errors, require_file
+
+
+@dataclass(frozen=True)
+class FileFingerprint:
+    """Which bytes a run was trained on. A file that is only streamed from elsewhere is known by its address alone."""
+
+    path: str
+    size: int | None
+    sha256: str | None
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fingerprint_file(path: Path) -> FileFingerprint:
+    require_file(path)
+    with explain_read_errors(str(path)):
+        return FileFingerprint(str(path), path.stat().st_size, sha256(path))
+
+
+def combined_fingerprint(*parts: object) -> str:
+    """One SHA-256 of several values, with their lengths, so that no two lists of values look alike."""
+    digest = hashlib.sha256()
+    for part in parts:
+        text = str(part).encode()
+        digest.update(b"%d:" % len(text) + text)
+    return digest.hexdigest()
