@@ -300,6 +300,40 @@ def test_empty_file(tmp_path: Path, kind: str, streaming: bool) -> None:
     assert "empty" in message
 
 
+@pytest.mark.parametrize("streaming", [False, True])
+def test_csv_cells_are_text_whatever_they_look_like(tmp_path: Path, streaming: bool) -> None:
+    pairs = [("None", "NA"), ("null", "nan"), ("12", "7.50"), ("<NA>", "#N/A"), ("true", "1e3")]
+    request = write_all(tmp_path / "files", "csv", {**SPLITS, "train": pairs})
+    assert list(open_hub(**request, streaming=streaming).train[0][0]) == pairs
+
+
+def test_an_empty_parquet_file_is_named_with_its_split(tmp_path: Path) -> None:
+    request = write_all(tmp_path / "files", "flat parquet")
+    empty = Path(request["data_files"]["test"])
+    pq.write_table(pa.schema({"en": pa.string(), "de": pa.string()}).empty_table(), empty)
+    message = refusal(lambda: open_hub(**request))
+    assert f"data.data_files={{test: {empty}}}" in message
+
+
+def test_string_views_are_text(tmp_path: Path) -> None:
+    request = write_all(tmp_path / "files", "flat parquet") | {"path": "arrow"}
+    for split, file in request["data_files"].items():
+        columns = {
+            name: pa.array([pair[i] for pair in SPLITS[split]], pa.string_view()) for i, name in enumerate(("en", "de"))
+        }
+        table = pa.table(columns)
+        with pa.ipc.new_stream(file, table.schema) as writer:
+            writer.write_table(table)
+    assert all_pairs(open_hub(**request)) == SPLITS
+
+
+@pytest.mark.parametrize("files", [5, {"a": "b"}, [5]])
+def test_data_files_that_are_no_names(files: object) -> None:
+    request = {"path": "json", "data_files": {"train": files}, "source": "en", "target": "de"}
+    message = refusal(lambda: open_hub(**request))
+    assert f"data.data_files={{train: {files}}}: give the name of a file" in message
+
+
 def test_empty_split(tmp_path: Path) -> None:
     request = write_all(tmp_path / "files", "flat json")
     message = refusal(lambda: open_hub(**request, valid_split="train[:0]"))

@@ -2,14 +2,17 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import datasets
 import numpy as np
 import pytest
+import torch
 
 from translator.data import tokenize_corpus as tokenizing
 from translator.data.cleaning import CleanedCorpus, Cleaning
@@ -249,3 +252,111 @@ def test_what_a_killed_build_left_is_removed_after_a_day(tmp_path: Path) -> None
     os.utime(old, (time.time() - 90_000,) * 2)
     tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {table_folder.name, new.name}
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "flipped": flip_a_byte,
+    "cut": cut_in_half,
+    "emptied": lambda path: path.write_bytes(b""),
+    "missing": Path.unlink,
+    "empty list": lambda path: path.write_text("{}"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("name", [*TokenizedCorpus.FILES, "checksums.json"])
+def test_a_damaged_table_is_named_and_made_again(
+    tmp_path: Path, name: str, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = ListCorpus(PAIRS)
+    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    (folder,) = tmp_path.glob("table-*")
+    DAMAGES[damage](folder / name)
+    assert_holds(tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+    assert corpus.num_readings == 2
+    assert f"{folder}: damaged" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_a_file_in_the_place_of_a_table_is_replaced(tmp_path: Path) -> None:
+    corpus = ListCorpus(PAIRS)
+    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    (folder,) = tmp_path.glob("table-*")
+    shutil.rmtree(folder)
+    folder.write_text("not a folder")
+    assert_holds(tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+
+
+class EndlessCorpus(ListCorpus):
+    """Writes down the workers once they are at work, and never ends."""
+
+    def __init__(self, pid_file: Path) -> None:
+        super().__init__(PAIRS)
+        self.pid_file = pid_file
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        yield from PAIRS
+        children = multiprocessing.active_children()
+        self.pid_file.write_text(" ".join(str(child.pid) for child in children))
+        while True:
+            time.sleep(1)
+
+
+def test_the_workers_of_a_killed_process_end(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pids"
+    arguments = (EndlessCorpus(pid_file), TOKENIZER)
+    options = {"cache_dir": tmp_path / "cache", "num_processes": 2}
+    parent = multiprocessing.get_context("fork").Process(target=tokenize_corpus, args=arguments, kwargs=options)
+    parent.start()
+    try:
+        wait_until(lambda: pid_file.exists() and bool(pid_file.read_text()))
+        workers = [int(pid) for pid in pid_file.read_text().split()]
+        assert len(workers) == 2
+        assert parent.pid is not None
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.join()
+        wait_until(lambda: not any(is_running(worker) for worker in workers))
+    finally:
+        parent.kill()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"  # a zombie that nobody collects has ended
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(("has_cuda", "method"), [(False, "fork"), (True, "spawn")])
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are never forked")
+def test_no_forking_after_cuda_has_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_cuda: bool, method: str
+) -> None:
+    chosen: list[str] = []
+
+    def choose(name: str) -> object:
+        chosen.append(name)
+        raise InterruptedError
+
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: has_cuda)
+    monkeypatch.setattr(multiprocessing, "get_context", choose)
+    with pytest.raises(InterruptedError):
+        tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=2)
+    assert chosen == [method]

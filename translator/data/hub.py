@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from datasets import Dataset, DatasetBuilder, IterableDataset, load_dataset_builder
 from datasets.exceptions import DatasetNotFoundError
 
@@ -24,6 +26,7 @@ from translator.files.lines import require_file, suggestion
 BATCH_SIZE = 1_000
 NESTED_BY_CUSTOM = "translation"
 EMPTY = "is empty; a corpus needs sentences"
+TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 FILE_FORMATS = ("parquet", "json", "csv", "arrow", "text")  # of these, `datasets` takes local files
 
 
@@ -65,7 +68,7 @@ class HubCorpus(Corpus):
         values = table[column] if self.nested_in is None else pc.struct_field(table[self.nested_in], column)
         if pa.types.is_null(values.type):
             return [""] * len(values)
-        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        if not any(is_text(values.type) for is_text in TEXT_TYPES):
             raise UserError(f"{self.name}: column {column} holds {values.type}, not text; choose another column")
         return [value or "" for value in values.to_pylist()]  # no value is a blank sentence, and cleaned as one
 
@@ -118,6 +121,7 @@ def open_hub(
             revision=revision,
             data_files=None if data_files is None else dict(data_files),
             cache_dir=cache_dir,
+            **_text_as_text(path, columns),
         )
     options = {"train_split": train_split, "valid_split": valid_split, "test_split": test_split}
     for option, split in options.items():
@@ -134,6 +138,11 @@ def open_hub(
         valid=open_split("valid_split"),
         test=None if test_split is None else open_split("test_split"),
     )
+
+
+def _text_as_text(path: str, columns: tuple[str, str]) -> dict[str, Any]:
+    """Options that keep pandas from reading a cell such as None, NA or 12 as something else than the text it is."""
+    return {"na_filter": False, "converters": dict.fromkeys(columns, str)} if path == "csv" else {}
 
 
 def _open_split(
@@ -221,10 +230,23 @@ def _require_local_files(path: str, data_files: Mapping[str, str | list[str]] | 
             f"data.path={path}: which files? Give data.data_files, as in "
             f"'data.data_files={{train: corpora/train.{path}, validation: corpora/valid.{path}}}'"
         )
-    for files in data_files.values():
-        for file in [files] if isinstance(files, str) else files:
+    for split, files in data_files.items():
+        names = [files] if isinstance(files, str) else files
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise UserError(f"data.data_files={{{split}: {files}}}: give the name of a file, or a list of names")
+        for file in names:
             if "://" not in file and not re.search(r"[*?\[]", file):
                 require_file(Path(file))
+                _require_rows(path, split, Path(file))
+
+
+def _require_rows(path: str, split: str, file: Path) -> None:
+    """Refuses an empty Parquet file by name: the library fails over it without telling which one it was."""
+    if path == "parquet":
+        with _explained(str(file)):
+            num_rows = pq.read_metadata(file).num_rows
+        if num_rows == 0:
+            raise UserError(f"data.data_files={{{split}: {file}}}: {path} file {EMPTY}")
 
 
 @contextmanager

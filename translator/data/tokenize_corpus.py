@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -20,14 +21,21 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow
+import torch
 
 from translator.data.cleaning import CleanedCorpus
 from translator.data.corpus import Corpus
 from translator.data.ragged_array import RaggedArray
-from translator.data.tokenized_corpus import ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME, TokenizedCorpus
+from translator.data.tokenized_corpus import (
+    ARROW_NAME,
+    DESCRIPTION_NAME,
+    SOURCE_LENGTHS_NAME,
+    TARGET_LENGTHS_NAME,
+    TokenizedCorpus,
+)
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
-from translator.files.atomic import new_folder
+from translator.files.cache import made_folder
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +55,11 @@ def tokenize_corpus(
     """
     made_from = [FORMAT, corpus.fingerprint, tokenizer.fingerprint, max_pieces]
     folder = cache_dir / f"table-{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]}"
-    if not folder.exists():
-        with new_folder(folder) as temporary:
-            _write_table(temporary, corpus, tokenizer, num_processes, max_pieces)
+
+    def write(temporary: Path) -> None:
+        _write_table(temporary, corpus, tokenizer, num_processes, max_pieces)
+
+    made_folder(folder, write, *TokenizedCorpus.FILES)
     table = TokenizedCorpus.open(folder)
     logger.info("%s: %d pairs in %s", corpus.name, len(table), folder)
     if table.num_dropped:
@@ -78,7 +88,7 @@ def _write_table(folder: Path, corpus: Corpus, tokenizer: Tokenizer, num_process
     np.save(folder / TARGET_LENGTHS_NAME, np.concatenate(target_lengths))
     report = corpus.report.to_dict() if isinstance(corpus, CleanedCorpus) else None
     description = {"format": FORMAT, "corpus": corpus.name, "num_dropped": num_dropped, "cleaning_report": report}
-    (folder / "table.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    (folder / DESCRIPTION_NAME).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
 def _to_arrow(rows: RaggedArray) -> pyarrow.ListArray:
@@ -119,8 +129,7 @@ def _encode_all(
             yield _encode_chunk(first, tokenizer, max_pieces)
             first = list(islice(iterator, CHUNK_PAIRS))
         return
-    # Workers run SentencePiece alone, so they can be forked where that is possible; all else imports the program anew.
-    context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    context = multiprocessing.get_context("fork" if _can_fork() else "spawn")
     executor = ProcessPoolExecutor(num_processes, context, _start_worker, (tokenizer, max_pieces))
     try:
         under_way: deque[Future[_Chunk]] = deque()
@@ -134,6 +143,11 @@ def _encode_all(
         executor.shutdown(cancel_futures=True)
 
 
+def _can_fork() -> bool:
+    """Workers run SentencePiece alone, so on Linux they can be forked, unless CUDA has started: it does not survive."""
+    return sys.platform == "linux" and not torch.cuda.is_initialized()
+
+
 def _num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -144,7 +158,16 @@ _worker: tuple[Tokenizer, int] | None = None  # of a worker process
 def _start_worker(tokenizer: Tokenizer, max_pieces: int) -> None:
     global _worker
     _worker = tokenizer, max_pieces
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent answers Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+
+def _exit_with_parent() -> None:
+    """Ends the worker when its parent is gone: a killed parent cannot end its workers, which would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _encode_in_worker(pairs: list[tuple[str, str]]) -> _Chunk:

@@ -10,7 +10,8 @@ import numpy as np
 from translator.data.arrow_columns import ArrowLengths, ArrowLists, release, split_by_part
 from translator.data.ragged_array import RaggedArray
 
-ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "pairs.arrow", "source_lengths.npy", "target_lengths.npy"
+ARROW_NAME, DESCRIPTION_NAME = "pairs.arrow", "table.json"
+SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "source_lengths.npy", "target_lengths.npy"
 COPIED_TOGETHER = 2**12  # rows; the pages around them are resident meanwhile
 
 
@@ -19,6 +20,8 @@ class TokenizedCorpus:
 
     The lengths are those in a batch: with EOS, on both sides.
     """
+
+    FILES = (ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME, DESCRIPTION_NAME)
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class TokenizedCorpus:
 
     @classmethod
     def open(cls, folder: Path) -> "TokenizedCorpus":
-        description = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+        description = json.loads((folder / DESCRIPTION_NAME).read_text(encoding="utf-8"))
         return cls(
             [ArrowLists(folder / ARROW_NAME)],
             ArrowLengths.open(folder / SOURCE_LENGTHS_NAME),

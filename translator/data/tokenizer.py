@@ -21,7 +21,7 @@ import sentencepiece
 from translator.data.bpe_dropout import BpeDropout
 from translator.data.subword_sampling import WORD_START, SubwordSampler, UnigramSampling
 from translator.errors import UserError
-from translator.files.atomic import new_folder
+from translator.files.cache import made_folder
 from translator.ids import BOS, EOS, NUM_BYTES, NUM_SPECIAL, PAD, UNK
 
 logger = logging.getLogger(__name__)
@@ -168,9 +168,7 @@ def train_or_load_tokenizer(
     """The tokenizer for these pairs and options, trained if it was not before."""
     key = json.dumps([FORMAT, sentencepiece.__version__, pairs_fingerprint, asdict(options)], sort_keys=True)
     folder = cache_dir / f"tokenizer-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    if not folder.exists():
-        with new_folder(folder) as temporary:
-            Tokenizer.train(pairs, **asdict(options)).save(temporary)
+    made_folder(folder, lambda temporary: Tokenizer.train(pairs, **asdict(options)).save(temporary), "tokenizer.json")
     return Tokenizer.load(folder)
 
 

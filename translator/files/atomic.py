@@ -6,11 +6,16 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-SECONDS_A_DAY = 86_400
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_SECONDS = 60.0  # after which a folder without a lock has been abandoned
 
 
 def _read_umask() -> int:
@@ -58,24 +63,55 @@ def read_json(path: Path) -> Any:
 def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary folder that takes the name `folder` when the block ends without an exception.
 
-    A process that is killed leaves at most a folder `.tmp-*` behind, which the next one that makes the folder removes
-    after a day. Of two processes that make it at the same time the first one wins, and both find it there.
+    Its files are on the disk by then. A killed process leaves at most a folder `.tmp-*` behind, which the next process
+    that makes the same folder removes. Of two processes that make it at the same time the first one wins, and both
+    find it there.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
-    for left_behind in folder.parent.glob(f".tmp-{folder.name}-*"):
-        if left_behind.stat().st_mtime < time.time() - SECONDS_A_DAY:
-            shutil.rmtree(left_behind, ignore_errors=True)
+    _remove_abandoned(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=folder.parent))
     try:
-        yield temporary
-        temporary.chmod(0o777 & ~_UMASK)  # mkdtemp's folders are private; a cache may be shared
-        try:
-            temporary.replace(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
+        with locked_folder(temporary):
+            yield temporary
+            temporary.chmod(0o777 & ~_UMASK)  # mkdtemp's folders are private; a cache may be shared
+            for path in temporary.iterdir():
+                _sync(path, os.O_RDONLY)
+            sync_folder(temporary)
+            try:
+                temporary.replace(folder)
+            except OSError:
+                if not folder.is_dir():
+                    raise
+            sync_folder(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Removes what killed processes left of earlier attempts to make the folder."""
+    for left_behind in folder.parent.glob(f".tmp-{folder.name}-*"):
+        with suppress(OSError):  # somebody else removed it, or is writing it
+            # A folder that was made this very moment may not have its lock yet.
+            if left_behind.stat().st_mtime < time.time() - LOCK_SECONDS:
+                with locked_folder(left_behind):
+                    shutil.rmtree(left_behind, ignore_errors=True)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Holds a lock on the folder, which the system releases when the process dies; BlockingIOError if it is taken.
+
+    Without locks (Windows) nothing is held.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(path: Path) -> None:

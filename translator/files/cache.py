@@ -1,0 +1,36 @@
+"""Folders that are made once and found again, verified each time: a damaged one is named and made again."""
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from translator.files.atomic import new_folder
+from translator.files.checksums import DamagedFolderError, verify_checksums, write_checksums
+
+logger = logging.getLogger(__name__)
+
+
+def made_folder(folder: Path, make: Callable[[Path], None], *required: str) -> None:
+    """Leaves the folder as `make` writes it, with checksums; `required` are files that it must have."""
+    if folder.exists():
+        try:
+            verify_checksums(folder, *required)
+            return
+        except DamagedFolderError as error:
+            logger.warning("%s: damaged (%s); it is made again", folder, error)
+            _remove(folder)
+    with new_folder(folder) as temporary:
+        make(temporary)
+        write_checksums(temporary)
+
+
+def _remove(folder: Path) -> None:
+    """Out of the way first, so that an interruption leaves no half-removed folder under its name."""
+    if not folder.is_dir():
+        folder.unlink()
+        return
+    doomed = folder.with_name(f".tmp-{folder.name}-damaged")
+    shutil.rmtree(doomed, ignore_errors=True)
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
