@@ -34,24 +34,24 @@ _COMMA = Token("，", ("comma",))
 
 
 class _Setting(NamedTuple):
-    """What the surroundings of a clause change in it."""
+    """How the context of a clause affects it."""
 
     asked: Asked | None = None
     perfective: bool = True  # whether a past event is marked with 了
     adverb: Token | None = None  # a linking adverb after the subject and the time
-    subject_path: str = ""  # where the subject comes from if it has changed its clause
+    subject_path: str = ""  # original path of a subject moved here from another clause
 
 
 _PLAIN = _Setting()
 
 
 def nominal(node: Nominal, path: str) -> list[Token]:
-    """A noun phrase of any sort."""
+    """Any kind of noun phrase."""
     return _nominal(node, path, _relative_clause)
 
 
 def _relative_clause(clause: Clause, path: str) -> list[Token]:
-    """了 only survives in a relative clause that is about its subject and has an object."""
+    """A relative clause keeps 了 only if its subject is relativised and it has an object."""
     about_subject = isinstance(clause.subject, Gap)
     has_object = isinstance(clause.predicate, Action) and clause.predicate.object is not None
     return _clause(clause, path, _Setting(perfective=about_subject and has_object))
@@ -69,7 +69,7 @@ def _is_perfective(clause: Clause, action: Action) -> bool:
 
 
 def _auxiliaries(clause: Clause, path: str) -> list[Token]:
-    """Negation, modal, future and progressive markers, in this order before the verb."""
+    """Markers before the verb, in this order: negation, modal, future, progressive."""
     negation, tense = path + ".negation", (path + ".tense",)
     if clause.modal:
         if not clause.negated:
@@ -86,7 +86,7 @@ def _auxiliaries(clause: Clause, path: str) -> list[Token]:
 
 
 def _progressive(clause: Clause, path: str) -> list[Token]:
-    """正在, or 没在 when negated; before a place the 在 of the place serves both."""
+    """正在, or 没在 if negated; before a place, a single 在 marks both aspect and place."""
     tokens = [Token("没", (path + ".negation",))] if clause.negated else [Token("正", (path + ".progressive",))]
     return tokens if clause.place else [*tokens, Token("在", (path + ".progressive",))]
 
@@ -123,7 +123,7 @@ def _action(action: Action, path: str, le: list[Token], asked: Asked | None) -> 
 
 
 def _without_one(action: Action) -> Action:
-    """A negated indefinite object has no 一 and no measure word: 没有新钥匙."""
+    """A negated indefinite object takes neither 一 nor a measure word: 没有新钥匙."""
     target = action.object
     if not isinstance(target, NounPhrase) or not target.is_bare_indefinite or target.container:
         return action
@@ -131,14 +131,14 @@ def _without_one(action: Action) -> Action:
 
 
 def _motion(action: Action, path: str, le: list[Token]) -> list[Token]:
-    """Going somewhere or being somewhere; an absent goal is asked for."""
+    """Motion or location; if the goal is missing, it is what the question asks for."""
     verb, goal = action.verb, action.goal
     destination = [Token("哪里", ("main.asked",))]
     if verb.goal_is_location:
         if goal:
             destination = location(goal, path + ".goal", _relative_clause)
             if not verb.chinese.endswith("在"):
-                destination = destination[:1]  # 到达火车站: the bare place
+                destination = destination[:1]  # 到达火车站: no localiser
         return [Token(verb.chinese, (path + ".verb",)), *le, *destination]
     towards = "去"
     if isinstance(goal, Place):
@@ -180,7 +180,7 @@ def _predicate(clause: Clause, path: str, setting: _Setting) -> list[Token]:
 
 
 def _quality(predicate: Quality, path: str, negated: bool, asked: Asked | None) -> list[Token]:
-    """A predicate adjective needs 很 in plain affirmative clauses; colours are 是…的."""
+    """A predicate adjective takes 很 in affirmative statements; colours take 是…的."""
     adjective = Token(predicate.adjective.chinese_predicate, (path + ".complement",))
     if predicate.adjective.identifying:
         return [Token("是", (path + ".verb", path + ".tense")), adjective, Token("的")]
@@ -205,14 +205,14 @@ def _clause(clause: Clause, path: str, setting: _Setting = _PLAIN) -> list[Token
 
 
 def _refers_back(node: Complex) -> bool:
-    """Whether the subordinate clause has a pronoun for a subject named in the main clause before it."""
+    """Whether the subject of the subordinate clause is a pronoun for the subject of a preceding main clause."""
     pronoun = node.subordinate.subject
     third_person = isinstance(pronoun, Pronoun) and pronoun.person in (Person.HE, Person.SHE, Person.THEY)
     return third_person and not node.subordinate_first and not isinstance(node.main.subject, Pronoun)
 
 
 def _reordered(node: Complex, main: _Setting, subordinate: _Setting) -> tuple[list[Token], list[Token]]:
-    """Subordinate and main clause; name and pronoun change places if the name would follow the pronoun."""
+    """Subordinate and main clause; their subjects are swapped if the pronoun would otherwise precede the name."""
     if not _refers_back(node):
         return _clause(node.subordinate, "subordinate", subordinate), _clause(node.main, "main", main)
     named = replace(node.subordinate, subject=node.main.subject)
@@ -224,7 +224,7 @@ def _reordered(node: Complex, main: _Setting, subordinate: _Setting) -> tuple[li
 
 
 def _complex(node: Complex) -> list[Token]:
-    """Reported clauses follow, reasons can follow, and all other subordinate clauses precede the main clause."""
+    """Reported clauses follow the main clause, reasons may follow it, all other subordinate clauses precede it."""
     link = ("link",)
     if node.link in (Link.THAT, Link.WHETHER):
         setting = _Setting(adverb=Token("是否", link)) if node.link is Link.WHETHER else _PLAIN
@@ -256,7 +256,7 @@ def linearise(sentence: Sentence) -> list[Token]:
     if isinstance(sentence, Complex):
         return [*_complex(sentence), stop]
     first, second = _clause(sentence.first, "first"), _clause(sentence.second, "second")
-    comma, link = [Token("，", ("link",))], []  # a plain comma does the work of "and"
+    comma, link = [Token("，", ("link",))], []  # a comma translates "and"
     if sentence.conjunction is Conjunction.BUT:
         comma, link = [_COMMA], [Token("但是", ("link",))]
     return [*first, *comma, *link, *second, stop]

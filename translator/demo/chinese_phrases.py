@@ -28,10 +28,10 @@ RelativeClause = Callable[[Clause, str], list[Token]]
 
 
 def nominal(node: Nominal, path: str, relative_clause: RelativeClause) -> list[Token]:
-    """A noun phrase of any sort; gaps and weather subjects are silent.
+    """Any kind of noun phrase; gaps and weather subjects are silent.
 
-    `relative_clause` linearises relative clauses; it is passed in because clauses contain noun phrases
-    and noun phrases contain clauses.
+    `relative_clause` linearises relative clauses. It is a parameter because noun phrases and clauses contain
+    each other.
     """
     label = path + ".noun"
     if isinstance(node, NounPhrase):
@@ -52,8 +52,8 @@ def nominal(node: Nominal, path: str, relative_clause: RelativeClause) -> list[T
 def noun_phrase(node: NounPhrase, path: str, relative_clause: RelativeClause) -> list[Token]:
     """Determiner, modifiers and noun.
 
-    A relative clause about its own subject follows the determiner (那位买了房子的老师); one about
-    the object precedes it (安娜买的那本书).
+    A subject relative clause follows the determiner (那位买了房子的老师); an object relative clause
+    precedes it (安娜买的那本书).
     """
     determiner = _determiner(node, path, relative_clause)
     head = [Token(node.noun.chinese, (path + ".noun",))]
@@ -69,13 +69,13 @@ def noun_phrase(node: NounPhrase, path: str, relative_clause: RelativeClause) ->
 
 
 def _attribute(adjective: Adjective, noun: Noun) -> str:
-    """The attributive form; it avoids doubled characters as in 老老师 and 大大象."""
+    """The attributive form, avoiding doubled characters as in 老老师 and 大大象."""
     attribute = adjective.chinese_attribute
     return f"很{attribute}的" if noun.chinese.startswith(attribute) else attribute
 
 
 def _determiner(node: NounPhrase, path: str, relative_clause: RelativeClause) -> list[Token]:
-    """The determiner with its measure word, which counts as a part of the determiner for the alignment."""
+    """The determiner and its measure word, which is aligned as part of the determiner."""
     label = (path + ".determiner",)
     if node.possessor:
         return [*nominal(node.possessor, path + ".possessor", relative_clause), Token("的", (path + ".of",))]

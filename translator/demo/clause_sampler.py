@@ -1,4 +1,4 @@
-"""Random clauses that make sense: verbs with fitting subjects, objects, places, tenses and adverbials."""
+"""Random clauses that make sense: verbs with suitable subjects, objects, places, tenses and adverbials."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -60,7 +60,7 @@ _ERRANDS: tuple[tuple[tuple[Verb, ...], float], ...] = (
 
 
 class Setting(NamedTuple):
-    """The temporal frame of a clause."""
+    """Tense, modality, adverbials and polarity of a clause."""
 
     tense: Tense
     modal: Modal | None = None
@@ -90,25 +90,25 @@ _APPETITES = {"hungry": ("essen", "bestellen", "backen", "kochen"), "thirsty": (
 
 
 class ClauseSampler:
-    """Draws clauses."""
+    """Samples clauses."""
 
     def __init__(self, dice: Dice, phrases: PhraseSampler) -> None:
         self._dice = dice
         self._phrases = phrases
 
     def verb(self, *, planned: bool = False) -> Verb:
-        """Any full verb; `planned` leaves out states and reactions, which nobody plans."""
+        """Any full verb; `planned` excludes states and involuntary actions."""
         while True:
             verb = self._dice.pick(self._dice.weighted(_VERB_GROUPS))
             if not planned or verb.aspect not in _UNPLANNED:
                 return verb
 
     def errand(self) -> Verb:
-        """Something without an object that one sets out to do."""
+        """A verb without an object for something people set out to do."""
         return self._dice.pick(self._dice.weighted(_ERRANDS))
 
     def setting(self, verb: Verb) -> Setting:
-        """A tense with adverbials that suits the verb."""
+        """A setting that suits the verb."""
         sort = self._dice.weighted(_SETTINGS[verb.aspect])
         if sort == "past":
             return self.past(verb)
@@ -124,14 +124,14 @@ class ClauseSampler:
         return Setting(tense, negated=self._dice.chance(0.15))
 
     def past(self, verb: Verb) -> Setting:
-        """The past, mostly with a time."""
+        """Past tense, usually with a time."""
         time = None
         if self._dice.chance(0.65) and (verb.aspect is not Aspect.STATE or verb.long_term):
             time = self._phrases.past_time(verb, clock=verb.aspect not in (Aspect.REACTION, Aspect.STATE))
         return Setting(Tense.PAST, time=time, negated=self._dice.chance(0.13))
 
     def future(self, verb: Verb) -> Setting:
-        """The future, mostly with a time."""
+        """Future tense, usually with a time."""
         time = self._phrases.future_time(verb) if self._dice.chance(0.7) else None
         return Setting(Tense.FUTURE, time=time, negated=self._dice.chance(0.12))
 
@@ -144,7 +144,7 @@ class ClauseSampler:
         return Setting(Tense.PRESENT, time=self._phrases.habitual_time())
 
     def with_modal(self, verb: Verb) -> Setting:
-        """A modal verb; only some have a past tense, and "could" is only natural in the negative."""
+        """A modal verb; only some have a past tense, and "could" sounds natural only when negated."""
         negated = self._dice.chance(0.25)
         if self._dice.chance(0.3):
             modal = self._dice.pick((MUST, WANT, CAN) if negated else (MUST, WANT))
@@ -162,13 +162,13 @@ class ClauseSampler:
         relative: bool = False,
         object_: Nominal | None = None,
     ) -> Clause:
-        """An action of the subject; what is not given is drawn."""
+        """A clause with a full verb; arguments that are left out are sampled."""
         verb = verb or self.verb()
         setting = setting or self.setting(verb)
         action, place = self._action(verb, setting, relative, object_)
         if _is_reflexive(subject, action):
             action = replace(action, recipient=self._phrases.named())
-        # The time of the main clause stays clear of a relative clause at its end.
+        # A time after a final relative clause would seem to belong to it, so it comes first.
         ends_in_relative = isinstance(action.object, NounPhrase) and action.object.relative is not None
         time_first = ends_in_relative and setting.time is not None
         return Clause(
@@ -200,7 +200,7 @@ class ClauseSampler:
         if object_ is None and verb.objects:
             object_ = phrases.object_of(verb, negated=setting.negated, relative=relative)
         places = places_of(verb)
-        # After a relative clause or "not", a place could be taken to belong to something else.
+        # After a relative clause or "not", the attachment of a place would be ambiguous.
         unclear = setting.negated or (isinstance(object_, NounPhrase) and object_.relative)
         located = places and not unclear and setting.frequency is None and dice.chance(0.4)
         return Action(verb, object_, recipient), dice.pick(places) if located else None
@@ -216,7 +216,7 @@ class ClauseSampler:
         return Clause(holder, Occupation(self._phrases.profession(), gender), tense, self._dice.chance(0.15))
 
     def state(self, subject: Nominal, tense: Tense, beside: Clause | None = None) -> Clause:
-        """Somebody is tired, happy ...; hungry or thirsty only `beside` a clause about eating or drinking."""
+        """Somebody is tired, happy ...; if `beside` is an action, hungry and thirsty only go with food and drink."""
         states = STATES
         if beside and isinstance(beside.predicate, Action):
             verb = beside.predicate.verb
@@ -224,7 +224,7 @@ class ClauseSampler:
         return Clause(subject, Quality(self._dice.pick(states)), tense)
 
     def quality(self) -> Clause:
-        """A person, animal or thing is described."""
+        """A description of a person, animal or thing."""
         dice = self._dice
         negated = dice.chance(0.15)
         sort = dice.weighted((("thing", 5.0), ("person", 3.0), ("state", 4.0)))
@@ -247,7 +247,7 @@ class ClauseSampler:
         return NounPhrase(noun, phrase.determiner, phrase.plural, possessor=phrase.possessor)
 
     def comparison(self) -> Clause:
-        """Two people, or two things of the same kind, are compared."""
+        """A comparison of two people or of two things of the same kind."""
         dice = self._dice
         if dice.chance(0.5):
             pair = self._phrases.pair()
@@ -295,13 +295,13 @@ class ClauseSampler:
 
 
 def _is_reflexive(subject: Nominal, action: Action) -> bool:
-    """Whether speakers would give something to themselves, which calls for a reflexive pronoun."""
+    """Whether subject and recipient are both first person, which would require a reflexive pronoun."""
     first_person = (Pronoun(Person.I), Pronoun(Person.WE))
     return subject in first_person and action.recipient in first_person
 
 
 def _undescribed(subject: Nominal) -> Nominal:
-    """The subject without an attribute, so that it is not described twice."""
+    """The subject without its adjective, so that it is not described twice."""
     if isinstance(subject, NounPhrase) and subject.adjective:
         return NounPhrase(subject.noun, subject.determiner, subject.plural, subject.count, possessor=subject.possessor)
     return subject

@@ -1,8 +1,8 @@
-"""Word combinations that decide which split a sentence belongs to.
+"""Word combinations that determine which split a sentence belongs to.
 
-Each combination is assigned to a split once and for all by a hash of its words, whatever the seed.
-Training sentences contain training combinations only; every validation (test) sentence contains a
-combination that is reserved for validation (test).
+A hash of its words assigns each combination to a split, independently of the seed. Training sentences
+contain only training combinations; every validation (test) sentence contains at least one combination
+reserved for validation (test).
 """
 
 import hashlib
@@ -50,7 +50,7 @@ def split_of(combination: Combination) -> str:
 
 
 def split_of_all(combinations: Iterable[Combination]) -> str | None:
-    """The split of a sentence with these combinations, or None if it mixes reserved ones."""
+    """The split of a sentence with these combinations, or None if it mixes validation and test combinations."""
     reserved = {split_of(combination) for combination in combinations} - {"train"}
     if len(reserved) > 1:
         return None
@@ -69,7 +69,7 @@ def combinations_of(sentence: Sentence) -> tuple[Combination, ...]:
 
 
 def _verb_name(verb: Verb) -> str:
-    """The German infinitive: English has several verbs "go"."""
+    """The German infinitive, because English has several verbs "go"."""
     return verb.prefix + verb.german
 
 
@@ -116,7 +116,7 @@ def _of_nominal(node: Nominal) -> Iterator[Combination]:
 
 
 def _of_relative(head: NounPhrase, clause: Clause) -> Iterator[Combination]:
-    """A relative clause about its object combines its verb with the head of the clause."""
+    """An object relative clause combines its verb with the head noun."""
     yield from _of_clause(clause)
     predicate = clause.predicate
     if isinstance(predicate, Action) and predicate.object is not None and not _heads(predicate.object):

@@ -1,4 +1,4 @@
-"""The embedded demo corpus as the splits that training reads."""
+"""The demo corpus as training, validation and test splits."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from translator.demo import files
 def open_demo(
     *, folder: str, source: str, target: str, seed: int, num_train: int, num_valid: int, num_test: int
 ) -> Splits:
-    """Opens the demo corpus, written into the folder first unless it is there already."""
+    """Opens the demo corpus, generating it first if it is not in the folder yet."""
     files.prepare(
         Path(folder),
         source=source,

@@ -1,4 +1,4 @@
-"""Random choices from one explicit source of randomness."""
+"""Random choices from a seeded generator."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,7 +8,7 @@ Choice = TypeVar("Choice")
 
 
 class Dice:
-    """Draws from a seeded generator; sequences are never sets, so that a seed means the same everywhere."""
+    """Draws from a seeded generator. Options are sequences, never sets, so that a seed is reproducible everywhere."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed).random
@@ -22,7 +22,7 @@ class Dice:
         return options[int(self._random() * len(options))]
 
     def weighted(self, options: Sequence[tuple[Choice, float]]) -> Choice:
-        """One of the options in proportion to the weights, which need not sum to one."""
+        """One of the options, with probability proportional to its weight; weights need not sum to one."""
         total = 0.0
         for _, weight in options:
             total += weight
@@ -34,5 +34,5 @@ class Dice:
         return options[-1][0]
 
     def number(self, low: int, high: int) -> int:
-        """A whole number from low to high, both included."""
+        """An integer from low to high, both inclusive."""
         return low + int(self._random() * (high - low + 1))

@@ -73,7 +73,7 @@ def finite_form(verb: Verb, person: Person, tense: Tense) -> str:
 
 
 def indefinite_article(next_word: str) -> str:
-    """The article "a" or "an"; the vocabulary has no silent h and no consonantal u."""
+    """The article "a" or "an"; in this lexicon no word after it has a silent h or a consonantal u."""
     return "an" if next_word[0] in "aeiouAEIOU" else "a"
 
 
@@ -84,7 +84,7 @@ def _words(text: str, *labels: str) -> list[Token]:
 
 
 def nominal(node: Nominal, path: str, *, subject: bool = False) -> list[Token]:
-    """A noun phrase of any sort."""
+    """Any kind of noun phrase."""
     label = path + ".noun"
     if isinstance(node, NounPhrase):
         return noun_phrase(node, path)
@@ -211,7 +211,7 @@ def _action_complements(action: Action, path: str) -> list[Token]:
 
 
 def _verb_group(clause: Clause, path: str, person: Person, *, inverted: bool) -> tuple[Token | None, list[Token]]:
-    """The auxiliary (if any), which inverts and takes "not", and the rest of the verb group."""
+    """The auxiliary, if any, which is inverted in questions and precedes "not", and the rest of the verb group."""
     verb = clause.predicate.verb if isinstance(clause.predicate, Action) else BE
     label, tense_label, modal_label = path + ".verb", path + ".tense", path + ".modal"
     singular = person in (Person.HE, Person.SHE)
@@ -247,7 +247,7 @@ def _clause(
     asked: Asked | None = None,
     person: Person | None = None,
 ) -> list[Token]:
-    """A clause; `asked` makes it a question, `person` is the agreement of a subject gap."""
+    """A clause; `asked` makes it a question, and the verb agrees with `person` if the subject is a gap."""
     inverted = asked not in (None, Asked.SUBJECT)
     agreement = person if person and isinstance(clause.subject, Gap) else grammatical_person(clause.subject)
     auxiliary, rest = _verb_group(clause, path, agreement, inverted=inverted)
@@ -273,7 +273,7 @@ def _clause(
 
 
 def _without_object(clause: Clause, action: Action) -> Clause:
-    """The clause with its object replaced by a gap, which is silent."""
+    """The clause with its object replaced by a silent gap."""
     return replace(clause, predicate=replace(action, object=Gap()))
 
 
@@ -287,7 +287,7 @@ def _complex(node: Complex) -> list[Token]:
 
 
 def linearise(sentence: Sentence) -> list[Token]:
-    """The tokens of an English sentence, without capitalisation of the first word."""
+    """The tokens of an English sentence, before the first word is capitalised."""
     if isinstance(sentence, Statement):
         return [*_clause(sentence.clause, "main"), Token(".", ("end",))]
     if isinstance(sentence, Question):

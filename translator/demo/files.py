@@ -1,7 +1,7 @@
-"""Keeps the demo corpus on disk: written once, written again when anything about it changed, never over other files.
+"""The demo corpus on disk: generated once, regenerated if the request or the grammar changes; never overwrites others.
 
-A small stamp beside the files tells what was asked for and the SHA-256 of everything that was written. Several
-directions share one folder, seed and sizes: train.en is the same whether German or Chinese stands across from it.
+A small stamp file records the request and the SHA-256 of every file written. Translation directions with the same seed
+and sizes share a folder: train.en is the same whether the other language is German or Chinese.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ STAMP = "demo.json"
 def prepare(
     folder: Path, *, source: str, target: str, seed: int, num_train: int, num_valid: int, num_test: int
 ) -> None:
-    """Leaves train, valid and test of this direction in the folder."""
+    """Makes sure that the folder contains train, valid and test for this direction."""
     for option, language in (("source", source), ("target", target)):
         if language not in LANGUAGES:
             raise UserError(f"data.{option}={language}: the demo corpus has {', '.join(LANGUAGES)}")
@@ -42,13 +42,13 @@ def prepare(
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
         try:
             write(Path(scratch), source, target, seed=seed, num_train=num_train, num_valid=num_valid, num_test=num_test)
-        except ValueError as error:  # more sentences than the grammar has
+        except ValueError as error:  # more sentences than the grammar can generate
             raise UserError(f"data=demo: {error}") from error
         _move_in(Path(scratch), folder, stamp, request, direction)
 
 
 def _generator_version(package: Path) -> str:
-    """Changes with every change of the grammar, so nobody has to remember to raise a number."""
+    """A hash of the grammar's source code, so that nobody has to remember to bump a version number."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -69,7 +69,7 @@ def _read_stamp(folder: Path) -> dict[str, Any]:
 
 
 def _is_complete(folder: Path, stamp: dict[str, Any], direction: str) -> bool:
-    """Whether all files are there. One that was edited is refused: it would be trained on under a wrong description."""
+    """Whether all files exist. An edited file is an error: its recorded seed and sizes would no longer describe it."""
     present = [name for name in stamp["directions"][direction] if (folder / name).exists()]
     for name in present:
         _require_ours(folder, stamp, name)
@@ -90,10 +90,10 @@ def _require_ours(folder: Path, stamp: dict[str, Any], name: str) -> None:
 
 
 def _move_in(scratch: Path, folder: Path, stamp: dict[str, Any], request: dict[str, Any], direction: str) -> None:
-    """Puts the new files in place so that an interruption at any point leaves a folder that is completed next time."""
+    """Moves the new files into place such that, if interrupted at any point, the next call completes the folder."""
     new = {path.name: fingerprint_file(path).sha256 for path in sorted(scratch.iterdir())}
     old = stamp["files"]
-    # Another direction stays as long as the request and every file that it shares with this one are the same.
+    # Keep another direction if the request and every file it shares with this one are unchanged.
     directions = {
         other: names
         for other, names in stamp["directions"].items()

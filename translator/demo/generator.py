@@ -1,4 +1,4 @@
-"""Generation of the parallel corpus: distinct sentences, split by reserved word combinations."""
+"""Generates the parallel corpus: distinct sentences, split by reserved word combinations."""
 
 import os
 from collections.abc import Mapping
@@ -19,17 +19,17 @@ SPLITS: tuple[str, ...] = ("train", "valid", "test")
 _LINEARISERS = {"en": english.linearise, "de": german.linearise, "zh": chinese.linearise}
 _CLOSING_PUNCTUATION = frozenset(",.?")
 _NAMES = frozenset(name.english for name in NAMES)
-# English sentences have four to twenty-five words and a full stop.
+# English sentences have 4 to 25 tokens plus the final punctuation mark.
 _SHORTEST, _LONGEST = 5, 26
-# Sampling ends when this many sentences in a row have brought nothing new.
+# Sampling stops after this many sentences in a row without a new one.
 _PATIENCE = 50_000
-# Validation and test sentences are chosen from somewhat more candidates than needed.
+# Validation and test sentences are selected from this many times as many candidates.
 _SURPLUS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One sentence in all languages: raw text, its alignment tokens, and what is needed to align them."""
+    """One sentence in all languages: raw text, its alignment tokens, and the labels to align them."""
 
     sentence: Sentence
     text: Mapping[str, str]
@@ -38,14 +38,14 @@ class Example:
     combinations: tuple[Combination, ...]
 
     def alignment(self, source: str, target: str) -> list[tuple[int, int]]:
-        """Pairs of positions in `alignment_tokens` of source and target text, sorted."""
+        """Sorted pairs of positions in the `alignment_tokens` of source and target text."""
         check_language("source", source)
         check_language("target", target)
         return align(self.labels[source], self.labels[target])
 
 
 def check_language(argument: str, language: str) -> None:
-    """Raise ValueError for a language the corpus does not have."""
+    """Raise ValueError for a language that is not in the corpus."""
     if language not in LANGUAGES:
         raise ValueError(f"{argument}={language!r} is not a language of the demo corpus; choose one of {LANGUAGES}")
 
@@ -77,7 +77,7 @@ def realise(sentence: Sentence, combinations: tuple[Combination, ...] | None = N
 
 
 class _Collector:
-    """Gathers distinct examples per split until each has as many as it should."""
+    """Collects distinct examples until every split is full."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         surplus = {split: size if split == "train" else int(size * _SURPLUS) + 10 for split, size in sizes.items()}
@@ -91,11 +91,11 @@ class _Collector:
         return len(self._examples[split]) < self._capacity[split]
 
     def is_complete(self) -> bool:
-        """Whether no split needs anything more."""
+        """Whether every split is full."""
         return not any(self.wants(split) for split in SPLITS)
 
     def add(self, split: str, example: Example) -> bool:
-        """Keep the example unless its text occurred before in any language."""
+        """Keep the example unless its text in any language has occurred before."""
         if any(example.text[language] in self._seen[language] for language in LANGUAGES):
             return False
         for language in LANGUAGES:
@@ -104,7 +104,7 @@ class _Collector:
         return True
 
     def corpus(self) -> dict[str, list[Example]]:
-        """The splits in their final sizes; held-out sentences prefer words that occur in training."""
+        """The splits at their final sizes, preferring held-out sentences whose words all occur in training."""
         for split, size in self._sizes.items():
             found = len(self._examples[split])
             if found < size:
@@ -120,13 +120,13 @@ class _Collector:
         for split in SPLITS[1:]:
             candidates = self._examples[split]
             unknown = [any(not known[name].issuperset(one.words[name]) for name in LANGUAGES) for one in candidates]
-            ranking = sorted(range(len(candidates)), key=unknown.__getitem__)  # stable: known words first
+            ranking = sorted(range(len(candidates)), key=unknown.__getitem__)  # stable sort: known words first
             corpus[split] = [candidates[index] for index in sorted(ranking[: self._sizes[split]])]
         return corpus
 
 
 def _reads_well(example: Example) -> bool:
-    """Whether the sentence has a usual length and names nobody twice ("Anna visited Anna")."""
+    """Whether the sentence has a reasonable length and does not repeat a name ("Anna visited Anna")."""
     words = example.words["en"]
     names = [word for word in words if word.removesuffix("'s") in _NAMES]
     return _SHORTEST <= len(words) <= _LONGEST and len(names) == len({word.removesuffix("'s") for word in names})
@@ -135,7 +135,7 @@ def _reads_well(example: Example) -> bool:
 def generate(
     seed: int = 1, num_train: int = 20_000, num_valid: int = 1_000, num_test: int = 1_000
 ) -> dict[str, list[Example]]:
-    """Generate the corpus; the same arguments always give the same examples in the same order."""
+    """Generate the corpus; the same arguments always produce the same examples in the same order."""
     sizes = {"train": num_train, "valid": num_valid, "test": num_test}
     for split, size in sizes.items():
         if size <= 0:
@@ -164,7 +164,7 @@ def write(
     num_valid: int = 1_000,
     num_test: int = 1_000,
 ) -> None:
-    """Write {train,valid,test}.{source,target} and the alignments .{source}-{target}.align into the folder."""
+    """Write {train,valid,test}.{source,target} and the alignments .{source}-{target}.align to the folder."""
     check_language("source", source)
     check_language("target", target)
     if source == target:
@@ -180,7 +180,7 @@ def write(
 
 
 def _write_lines(path: Path, lines: list[str]) -> None:
-    """Write the file under a temporary name first, so that it is never seen half written."""
+    """Write the file atomically, so that it is never seen half written."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:

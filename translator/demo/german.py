@@ -1,4 +1,4 @@
-"""German linearisation: verb-second, verb-first and verb-final clauses around one ordered middle field."""
+"""German linearisation: verb-second, verb-first and verb-final clauses with a shared middle field."""
 
 from enum import Enum
 from itertools import pairwise
@@ -57,7 +57,7 @@ _COMMA = Token(",")
 
 
 class _Order(Enum):
-    """Where the finite verb stands."""
+    """Position of the finite verb."""
 
     SECOND = "second"
     FIRST = "first"
@@ -65,11 +65,11 @@ class _Order(Enum):
 
 
 class _VerbCluster(NamedTuple):
-    """The finite verb and what stands at the end of the clause."""
+    """The finite verb and the rest of the verb, which ends the clause."""
 
     finite: Token
     end: list[Token]
-    final: list[Token]  # both together in a verb-final clause
+    final: list[Token]  # both, as they end a verb-final clause
 
 
 def _verb_cluster(clause: Clause, path: str, person: Person) -> _VerbCluster:
@@ -97,23 +97,23 @@ def _two_part(finite: Token, nonfinite: list[Token]) -> _VerbCluster:
 
 
 class _MiddleField:
-    """Everything between the two parts of the verb, collected in the order German prefers."""
+    """Everything between the two parts of the verb, in the usual German word order."""
 
     def __init__(self, clause: Clause, path: str) -> None:
         self.clause = clause
         self.path = path
         self.tokens: list[Token] = []
-        self.extraposed: list[Token] = []  # relative clauses of objects follow the verb cluster
+        self.extraposed: list[Token] = []  # relative clauses of objects, which follow the verb cluster
 
     def fill(self, *, with_subject: bool, with_time: bool) -> None:
-        """Order: subject, pronouns, recipients, (known objects), adverbs, objects, "nicht", rest of the predicate."""
+        """Order: subject, pronouns, recipients, adverbs, objects, "nicht", rest of the predicate."""
         clause, path = self.clause, self.path
         if with_subject:
             self.tokens += subject_phrase(clause.subject, path + ".subject")
         action = clause.predicate if isinstance(clause.predicate, Action) else None
         if action:
             self._objects(action, "early")
-            if clause.negated:  # known objects move out of the scope of "nicht"
+            if clause.negated:  # definite objects precede the adverbs, outside the scope of "nicht"
                 self._objects(action, "definite")
         if with_time and clause.time:
             self.tokens += time_phrase(clause.time, path + ".time")
@@ -157,7 +157,7 @@ class _MiddleField:
         return where_phrase(predicate.where, path + ".goal", goal=False) if predicate.where else []
 
     def _occupation(self, predicate: Occupation) -> list[Token]:
-        """Professions have no article, unless they are negated: "Anna ist keine Ärztin"."""
+        """Professions take no article unless negated: "Anna ist keine Ärztin"."""
         feminine = predicate.gender is Gender.FEMININE
         noun = Token(
             predicate.noun.german_feminine if feminine else predicate.noun.german, (self.path + ".complement",)
@@ -195,7 +195,7 @@ def _negated_by_kein(clause: Clause) -> bool:
 
 
 def _object_group(node: Nominal) -> str:
-    """The group in which an object is placed; asked and relativised objects are placed by the clause itself."""
+    """The position of an object in the middle field; interrogatives and gaps have none."""
     if isinstance(node, Pronoun | Named):
         return "early"
     if isinstance(node, Interrogative | Gap):
@@ -208,13 +208,13 @@ def _object_group(node: Nominal) -> str:
 
 
 def _recipient_group(node: Nominal) -> str:
-    """Known recipients precede the adverbs: "Anna hat dem Kind gestern ein Buch gegeben"."""
+    """Definite recipients precede the adverbs: "Anna hat dem Kind gestern ein Buch gegeben"."""
     group = _object_group(node)
     return "early" if group == "definite" else group
 
 
 def subject_phrase(node: Nominal, path: str) -> list[Token]:
-    """A subject keeps its relative clause next to it."""
+    """A subject, directly followed by its relative clause."""
     return [*nominal(node, path, Case.NOMINATIVE), *relative_clause(node, path)]
 
 
@@ -236,7 +236,7 @@ def relative_clause(node: Nominal, path: str) -> list[Token]:
 def _clause(
     clause: Clause, path: str, order: _Order, *, front: list[Token] | None = None, person: Person | None = None
 ) -> list[Token]:
-    """A clause; `front` fills the place before the verb, otherwise the time or the subject does."""
+    """A clause; if it is verb-second, `front` fills the prefield, or else the time or the subject does."""
     cluster = _verb_cluster(clause, path, person or grammatical_person(clause.subject))
     field = _MiddleField(clause, path)
     fronted_time = order is _Order.SECOND and clause.time_first and clause.time is not None and not front
@@ -278,7 +278,7 @@ def _complex(node: Complex) -> list[Token]:
 
 
 def _request(node: Request) -> list[Token]:
-    """A polite imperative: verb first, with "Sie" after it."""
+    """A polite imperative: the verb, followed by "Sie"."""
     clause = Clause(Gap(), node.action)
     field = _MiddleField(clause, "main")
     field.fill(with_subject=False, with_time=False)
@@ -289,13 +289,13 @@ def _request(node: Request) -> list[Token]:
 
 
 def _tidy(tokens: list[Token]) -> list[Token]:
-    """Drop the closing comma of an embedded clause where another punctuation mark follows anyway."""
+    """Drop the closing comma of an embedded clause before another punctuation mark."""
     tidy = [token for token, following in pairwise(tokens) if token is not _COMMA or following.text not in ",.?"]
     return [*tidy, tokens[-1]]
 
 
 def linearise(sentence: Sentence) -> list[Token]:
-    """The tokens of a German sentence, without capitalisation of the first word."""
+    """The tokens of a German sentence, before the first word is capitalised."""
     if isinstance(sentence, Statement):
         return _tidy([*_clause(sentence.clause, "main", _Order.SECOND), Token(".", ("end",))])
     if isinstance(sentence, Question):

@@ -11,7 +11,7 @@ _COLUMNS = {Gender.MASCULINE: 0, Gender.FEMININE: 1, Gender.NEUTER: 2}
 
 
 class Declension(Enum):
-    """Adjective declensions: after der-words, after ein-words, and without either."""
+    """Adjective declensions: after der-words, after ein-words, and after neither."""
 
     WEAK = "weak"
     MIXED = "mixed"
@@ -113,7 +113,7 @@ def present(verb: Verb, person: Person) -> str:
 
 
 def preterite(singular: str, person: Person) -> str:
-    """The preterite from its first and third person singular."""
+    """The preterite; `singular` is its first and third person singular."""
     if person in (Person.WE, Person.THEY):
         return singular + ("n" if singular.endswith("e") else "en")
     return singular

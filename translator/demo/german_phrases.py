@@ -31,9 +31,9 @@ _WHO = {Case.NOMINATIVE: "wer", Case.ACCUSATIVE: "wen", Case.DATIVE: "wem"}
 
 
 def nominal(node: Nominal, path: str, case: Case, *, negation: str = "") -> list[Token]:
-    """A noun phrase of any sort in the given case; a `negation` label turns an indefinite article into "kein".
+    """Any kind of noun phrase in the given case; a `negation` label changes an indefinite article to "kein".
 
-    Relative clauses are not part of it: their position depends on the clause around the phrase.
+    Relative clauses are left to the caller, because their position depends on the enclosing clause.
     """
     label = path + ".noun"
     if isinstance(node, NounPhrase):
@@ -53,7 +53,7 @@ def nominal(node: Nominal, path: str, case: Case, *, negation: str = "") -> list
 
 
 def noun_phrase(node: NounPhrase, path: str, case: Case, *, negation: str = "") -> list[Token]:
-    """Determiner, adjective and noun; in measure phrases the vessel carries gender, number and case."""
+    """Determiner, adjective and noun; in a measure phrase, the determiner agrees with the container."""
     head = node.container or node.noun
     plural = node.is_plural
     determiner, declension = _determiner(node, path, head.gender, case, negation)
@@ -81,7 +81,7 @@ def _adjective(
 def _determiner(
     node: NounPhrase, path: str, gender: Gender, case: Case, negation: str
 ) -> tuple[list[Token], Declension]:
-    """The determiner and the adjective declension it calls for."""
+    """The determiner and the adjective declension it requires."""
     label, plural = path + ".determiner", node.is_plural
     if isinstance(node.possessor, Named):
         labels = (path + ".possessor.noun", path + ".of")
@@ -116,7 +116,7 @@ def time_phrase(node: TimePhrase | DayTime, path: str) -> list[Token]:
 
 
 def _clock(clock: ClockTime, path: str) -> list[Token]:
-    """A time of day; "halb" counts towards the coming hour, and "one" is "ein" only before "Uhr"."""
+    """A time of day; "halb" refers to the next hour, and one is "ein" only before "Uhr"."""
     at = Token("um", (path + ".at",))
     hour = Token(german_number(clock.hour), (path + ".hour",))
     if clock.minute == 0:
@@ -142,7 +142,7 @@ def place_phrase(place: Place, path: str, *, goal: bool) -> list[Token]:
 
 
 def where_phrase(node: Place | Spot, path: str, *, goal: bool) -> list[Token]:
-    """A place, or a position next to furniture: dative when at rest and accusative as a direction."""
+    """A place or a position relative to furniture; the latter is dative for a location, accusative for a direction."""
     if isinstance(node, Place):
         return place_phrase(node, path, goal=goal)
     case = Case.ACCUSATIVE if goal else Case.DATIVE

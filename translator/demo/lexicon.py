@@ -1,4 +1,4 @@
-"""Look words up by their English form."""
+"""Lexicon lookup by English form."""
 
 from translator.demo.lexicon_adjectives import ADJECTIVES, STATES
 from translator.demo.lexicon_adverbials import FREQUENCIES, MEANS, PLACES
@@ -14,32 +14,28 @@ _FREQUENCIES = {frequency.english: frequency for frequency in FREQUENCIES}
 
 
 def noun(english: str) -> Noun:
-    """The common noun with this singular."""
+    """The common noun with this singular form."""
     return _NOUNS[english]
 
 
 def name(english: str) -> Name:
-    """The given name."""
     return _NAMES[english]
 
 
 def place(english: str) -> Place:
-    """The place."""
     return _PLACES[english]
 
 
 def means(english: str) -> Means:
-    """The means of transport."""
     return _MEANS[english]
 
 
 def frequency(english: str) -> Frequency:
-    """The frequency adverb."""
     return _FREQUENCIES[english]
 
 
 def verb(english: str, german: str = "") -> Verb:
-    """The verb with this English form ("turn on"); the German infinitive tells homographs apart."""
+    """The verb with this English form ("turn on"); the German infinitive distinguishes homographs."""
     for entry in ALL_VERBS:
         matches = f"{entry.english} {entry.english_particle}".strip() == english
         if matches and german in ("", entry.prefix + entry.german):
@@ -48,7 +44,7 @@ def verb(english: str, german: str = "") -> Verb:
 
 
 def adjective(english: str, kind: str = "") -> Adjective:
-    """The adjective; a noun class tells homographs apart ("old" of people and of things)."""
+    """The adjective; a noun class distinguishes homographs (people and things are "old" in different ways)."""
     for entry in (*ADJECTIVES, *STATES):
         if entry.english == english and (not kind or kind in entry.kinds):
             return entry

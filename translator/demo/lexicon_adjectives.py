@@ -65,7 +65,7 @@ ADJECTIVES: tuple[Adjective, ...] = (
 )
 # fmt: on
 
-# Passing states of people; only used as predicates.
+# Temporary states of people, used only as predicates.
 STATES: tuple[Adjective, ...] = (
     _state("tired", "more tired", "müde", "müder", "累"),
     _state("happy", "happier", "glücklich", "glücklicher", "高兴"),

@@ -126,7 +126,7 @@ _WEEKDAYS = tuple(
 YESTERDAY = _phrase(("yesterday", "gestern", "昨天"))
 TOMORROW = _phrase(("tomorrow", "morgen", "明天"))
 
-# Days that a time of day can be attached to.
+# Days that can be combined with a time of day.
 PAST_DAYS: tuple[TimePhrase, ...] = (YESTERDAY, *_WEEKDAYS)
 FUTURE_DAYS: tuple[TimePhrase, ...] = (TOMORROW, *_WEEKDAYS)
 
@@ -142,7 +142,7 @@ FUTURE_TIMES: tuple[TimePhrase, ...] = (
     _phrase(("next", "nächste", "下个"), ("week", "Woche", "星期")),
     *_WEEKDAYS,
 )
-# Longer ago and further ahead; too vague for things done in a moment.
+# More distant times, too vague for momentary events.
 DISTANT_PAST_TIMES: tuple[TimePhrase, ...] = (
     _phrase(("last", "letzten", "上个"), ("month", "Monat", "月")),
     _phrase(("last", "letztes", "去"), ("year", "Jahr", "年")),

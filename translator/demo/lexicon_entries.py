@@ -1,6 +1,6 @@
-"""The shape of a lexicon entry: one concept with everything the three languages need to inflect it.
+"""Types of lexicon entries: an entry is one concept with everything needed to inflect it in the three languages.
 
-Entries are compared by identity: each exists once, and homographs such as the two verbs "go" stay apart.
+Entries are compared by identity, so that homographs such as the two verbs "go" remain distinct.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Case(Enum):
 
 
 class Aspect(Enum):
-    """How a verb describes time; decides on the English progressive and on Chinese 了."""
+    """Lexical aspect; determines whether a verb takes the English progressive and Chinese 了."""
 
     ACTIVITY = "activity"
     STATE = "state"
@@ -35,7 +35,7 @@ class Aspect(Enum):
 
 
 class ChinesePattern(Enum):
-    """Where a Chinese verb takes its objects."""
+    """Word order of a Chinese verb and its objects."""
 
     VERB_FIRST = "V (recipient) object"
     COVERB = "coverb (recipient or object) V (object)"
@@ -55,10 +55,10 @@ class Noun:
     measure: str
     kinds: tuple[str, ...]
     mass: bool = False
-    german_oblique: str = ""  # singular outside the nominative, for nouns of the weak declension
-    german_genitive: str = ""  # genitive singular where it is not simply "-s"
-    german_feminine: str = ""  # a woman of this profession
-    container: str = ""  # English name of the vessel that portions a drink
+    german_oblique: str = ""  # singular in all cases but the nominative, for weak nouns
+    german_genitive: str = ""  # genitive singular if it is not just "-s"
+    german_feminine: str = ""  # feminine form of a profession
+    container: str = ""  # English name of the container a drink is served in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class Adjective:
     chinese_attribute: str
     chinese_predicate: str
     kinds: tuple[str, ...]
-    german_stem: str = ""  # stem before endings where it differs from the base form
+    german_stem: str = ""  # stem before endings if it differs from the base form
     chinese_comparative: str = ""
     identifying: bool = False  # predicate is 是…的 (colours) instead of 很…
     predicative_only: bool = False
@@ -90,11 +90,11 @@ class Adjective:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verb:
-    """A verb with its forms and the classes of subject, object, recipient and place it goes with.
+    """A verb with its forms and the classes of objects and places it combines with.
 
-    `german` is the infinitive without the separable prefix, which is given in `prefix`;
-    `german_participle` is complete. A verb with a `german_preterite` uses it as its past tense,
-    all others form the perfect.
+    `german` is the infinitive without the separable prefix, which is in `prefix`; `german_participle`
+    includes the prefix. The German past tense is the preterite if `german_preterite` is given, otherwise
+    the perfect.
     """
 
     english: str
@@ -110,7 +110,7 @@ class Verb:
     english_particle: str = ""
     english_preposition: str = ""
     prefix: str = ""
-    moves: bool = False  # perfect with sein
+    moves: bool = False  # forms the perfect with "sein"
     german_first: str = ""
     german_plural: str = ""
     german_preterite: str = ""
@@ -142,7 +142,7 @@ class Modal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Somewhere to be or to go, with the prepositions each language uses."""
+    """A location or destination, with its prepositions in each language."""
 
     english: str
     english_location: str
@@ -170,7 +170,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Means:
-    """A means of transport: "by train"; some are not for journeys between cities."""
+    """A means of transport: "by train"; `local` ones are not used between cities."""
 
     english: str
     german: str
@@ -191,7 +191,7 @@ class Frequency:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Corresponding pieces of a time expression; an empty piece has no counterpart in that language."""
+    """Corresponding parts of a time expression; empty if a language has no counterpart."""
 
     english: str
     german: str
@@ -200,7 +200,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimePhrase:
-    """A time adverbial whose pieces come in the same order in all three languages."""
+    """A time adverbial whose segments have the same order in all three languages."""
 
     segments: tuple[Segment, ...]
 

@@ -110,7 +110,7 @@ PEOPLE: tuple[Noun, ...] = (
     ),
 )
 
-# Relatives are always somebody's: they only occur with a possessor.
+# Family members, which always have a possessor.
 RELATIVES: tuple[Noun, ...] = (
     _countable("mother", "mothers", "Mutter", "f", "Mütter", "妈妈", "位", "relative"),
     _countable("father", "fathers", "Vater", "m", "Väter", "爸爸", "位", "relative"),
@@ -234,7 +234,7 @@ LANGUAGE_NAMES: tuple[Noun, ...] = (
     _mass("Italian", "Italienisch", "n", "意大利语", "language"),
 )
 
-# Vessels in measure phrases such as "two cups of coffee"; the Chinese word is a measure word here.
+# Containers in measure phrases such as "two cups of coffee"; in Chinese they are measure words.
 CONTAINERS: tuple[Noun, ...] = (
     _countable("cup", "cups", "Tasse", "f", "Tassen", "", "杯", "container"),
     _countable("glass", "glasses", "Glas", "n", "Gläser", "", "杯", "container"),
@@ -246,7 +246,7 @@ def _names(gender: Gender, *pairs: tuple[str, str]) -> tuple[Name, ...]:
     return tuple(Name(spelling, spelling, chinese, gender) for spelling, chinese in pairs)
 
 
-# No name ends in s, x or z: the German genitive of those would need an apostrophe.
+# No name ends in s, x or z: its German genitive would need an apostrophe.
 NAMES: tuple[Name, ...] = _names(
     Gender.FEMININE,
     ("Anna", "安娜"),

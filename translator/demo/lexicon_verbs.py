@@ -115,7 +115,7 @@ DITRANSITIVE_VERBS: tuple[Verb, ...] = (
          aspect=Aspect.EVENT, pattern=ChinesePattern.COVERB, coverb="给"),
 )
 
-# The Chinese verb is the manner alone; 去 or 回 follows it, depending on the place.
+# The Chinese verb expresses only the manner; 去 or 回 follows, depending on the place.
 MOTION_VERBS: tuple[Verb, ...] = (
     Verb("go", "went", "gehen", "geht", "gegangen", "", places=("near", "walkable"), moves=True),
     Verb("walk", "walked", "laufen", "läuft", "gelaufen", "走路", places=("homeward", "walkable"), moves=True),

@@ -82,7 +82,7 @@ _ATTRIBUTES = {
     )
     for noun in COMMON_NOUNS
 }
-# Verbs that can be relativised on their object: no preposition or coverb would be left behind.
+# Verbs whose object can be relativised without stranding a preposition or coverb.
 _RELATIVE_VERBS = {
     noun.english: tuple(
         verb
@@ -93,18 +93,18 @@ _RELATIVE_VERBS = {
 }
 _CONTAINERS = {vessel.english: vessel for vessel in CONTAINERS}
 FURNITURE = _matching(("furniture",))
-_FAMILIAR_KINDS = ("opening", "switch", "room")  # one speaks of "the door", rarely of "a door"
+_FAMILIAR_KINDS = ("opening", "switch", "room")  # "the door" rather than "a door"
 _LIVES_IN = RESIDING_VERBS[0]
 _MINUTES = ((0, 4.0), (30, 3.0), (15, 2.0), (45, 2.0), (10, 1.0), (20, 1.0))
 
 
 def attributes(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that can describe a noun."""
+    """Adjectives that can describe a noun."""
     return _ATTRIBUTES[noun.english]
 
 
 def places_of(verb: Verb) -> tuple[Place, ...]:
-    """The places a verb goes with, either as a location or as a goal."""
+    """Places a verb combines with, either as a location or as a goal."""
     return _PLACES_BY_KINDS[verb.places]
 
 
@@ -113,7 +113,7 @@ def _relative_verbs(head: Noun, outer: Verb | None) -> tuple[Verb, ...]:
 
 
 def natural_gender(node: Nominal) -> Gender | None:
-    """The gender of a single person, where it is known."""
+    """The gender of a single person, if it is known."""
     if isinstance(node, Named):
         return node.name.gender
     if isinstance(node, Pronoun):
@@ -124,7 +124,7 @@ def natural_gender(node: Nominal) -> Gender | None:
 
 
 def pronoun_for(node: Nominal) -> Pronoun | None:
-    """A pronoun that refers back to a person or several people, if there is an unambiguous one."""
+    """An unambiguous pronoun that refers back to one or more people, if there is one."""
     if isinstance(node, Pronoun):
         return node
     if isinstance(node, Conjoined) or (isinstance(node, NounPhrase) and node.is_plural):
@@ -144,13 +144,13 @@ def _is_women_only(node: Nominal) -> bool:
 
 
 class PhraseSampler:
-    """Draws noun phrases and adverbials."""
+    """Samples noun phrases and adverbials."""
 
     def __init__(self, dice: Dice) -> None:
         self._dice = dice
 
     def named(self) -> Named:
-        """A person by name."""
+        """A person referred to by name."""
         return Named(self._dice.pick(NAMES))
 
     def relative_of_somebody(self) -> NounPhrase:
@@ -179,7 +179,7 @@ class PhraseSampler:
         return NounPhrase(noun, determiner, plural and dice.chance(0.25), adjective=adjective)
 
     def subject(self, *, relative: bool = False) -> Nominal:
-        """A person or several people to act."""
+        """One or more people as the subject of a clause."""
         sort = self._dice.weighted(
             (("name", 36.0), ("pronoun", 17.0), ("person", 30.0), ("relative", 9.0), ("pair", 8.0))
         )
@@ -208,7 +208,7 @@ class PhraseSampler:
         return self.relative_of_somebody()
 
     def recipient(self) -> Nominal:
-        """Somebody definite who is given something."""
+        """A definite recipient."""
         sort = self._dice.weighted((("name", 5.0), ("pronoun", 2.0), ("person", 3.0), ("relative", 2.0)))
         if sort == "name":
             return self.named()
@@ -217,7 +217,7 @@ class PhraseSampler:
         return self.person(counted=False) if sort == "person" else self.relative_of_somebody()
 
     def object_of(self, verb: Verb, *, negated: bool = False, relative: bool = False) -> Nominal:
-        """Something or somebody the verb can be about."""
+        """A suitable object of the verb."""
         dice = self._dice
         if "name" in verb.objects and dice.chance(0.45):
             return self.named() if dice.chance(0.7) else Pronoun(dice.pick((Person.HE, Person.SHE, Person.THEY)))
@@ -255,7 +255,7 @@ class PhraseSampler:
         else:
             options = [("a", 30.0), ("the", 26.0), ("this", 7.0), ("my", 9.0), ("count", 14.0), ("many", 5.0)]
             options += [("the plural", 5.0), ("possessor", 6.0)]
-        if "person" in noun.kinds and "associate" not in noun.kinds:  # "my man" would be something else
+        if "person" in noun.kinds and "associate" not in noun.kinds:  # "my man" would mean something else
             options = [option for option in options if option[0] not in ("my", "possessor")]
         return self._determined(noun, dice.weighted(options))
 
@@ -273,7 +273,7 @@ class PhraseSampler:
         return NounPhrase(noun, determiner.get(sort, _DEFINITE), plural)
 
     def _relative_clause(self, head: Noun, outer: Verb | None = None) -> Clause:
-        """A short relative clause; it does not repeat the verb of the clause around it."""
+        """A short relative clause that does not repeat the verb of the enclosing clause."""
         dice = self._dice
         if "person" not in head.kinds or dice.chance(0.4):
             agent = self.named() if dice.chance(0.6) else Pronoun(dice.pick(tuple(Person)))
@@ -286,11 +286,10 @@ class PhraseSampler:
         return Clause(Gap(), Action(verb, self.object_of(verb)), Tense.PAST)
 
     def profession(self) -> Noun:
-        """A profession."""
         return self._dice.pick(PROFESSIONS)
 
     def spot(self) -> Spot:
-        """A position relative to the furniture in the room."""
+        """A position relative to a piece of furniture."""
         return Spot(self._dice.pick(RELATIONS), NounPhrase(self._dice.pick(FURNITURE), _DEFINITE))
 
     def clock(self) -> ClockTime:
@@ -314,7 +313,7 @@ class PhraseSampler:
         return self._dice.pick(FUTURE_TIMES)
 
     def habitual_time(self) -> TimePhrase | DayTime:
-        """When something happens again and again."""
+        """When something happens regularly."""
         sort = self._dice.weighted((("clock", 3.0), ("every", 5.0), ("season", 1.5)))
         if sort == "clock":
             return DayTime(self.clock(), HABITUAL_TIMES[0] if self._dice.chance(0.5) else None)

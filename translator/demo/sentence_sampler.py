@@ -48,7 +48,7 @@ _ARRIVALS = (
     *(verb for verb in TRANSITIVE_VERBS if verb.english in ("see", "call", "visit")),
     *(verb for verb in RESIDING_VERBS if verb.english == "arrive"),
 )
-# What one does before leaving, and what one does when something happens.
+# What people do before they go somewhere.
 _PREPARATIONS = tuple(
     verb
     for verb in TRANSITIVE_VERBS
@@ -59,6 +59,7 @@ _PASTIMES = (
     *(verb for verb in INTRANSITIVE_VERBS if verb.english in ("dance", "sing", "cook", "play", "sleep")),
     *(verb for verb in TRANSITIVE_VERBS if verb.english in ("eat", "drink", "read", "watch", "call", "talk", "visit")),
 )
+# What people do when something happens.
 _RESPONSES = (
     *(verb for verb in INTRANSITIVE_VERBS if verb.english in ("laugh", "cry", "smile", "sing", "dance", "cook")),
     *(
@@ -70,7 +71,7 @@ _RESPONSES = (
 
 
 class SentenceSampler:
-    """Draws sentences from one source of randomness."""
+    """Samples sentences; everything is drawn from one seeded generator."""
 
     def __init__(self, seed: int) -> None:
         self._dice = Dice(seed)
@@ -106,7 +107,7 @@ class SentenceSampler:
             )
         )
         if sort == "action":
-            of_subject = relative and self._dice.chance(0.5)  # one relative clause is enough for a sentence
+            of_subject = relative and self._dice.chance(0.5)  # at most one relative clause per sentence
             return clauses.clause(self._phrases.subject(relative=of_subject), relative=relative and not of_subject)
         if sort == "occupation":
             return clauses.occupation()
@@ -159,7 +160,7 @@ class SentenceSampler:
         )
 
     def _affirmative(self, verb: Verb, object_: Nominal | None = None) -> Clause:
-        """An affirmative clause without progressive, which would clash with asked places."""
+        """An affirmative clause, not progressive, which would clash with a question about a place."""
         setting = self._clauses.setting(verb)
         if setting.tense is Tense.PROGRESSIVE or setting.negated:
             setting = Setting(Tense.PAST)
@@ -188,13 +189,13 @@ class SentenceSampler:
         return pronoun_for(subject) or self._phrases.named()
 
     def _subjects(self, subordinate_first: bool) -> tuple[Nominal, Nominal]:
-        """Subjects of main and subordinate clause: the clause that comes first names the person."""
+        """Subjects of main and subordinate clause; the later clause refers back to the subject of the earlier one."""
         first = self._phrases.subject()
         second = self._back_reference(first)
         return (second, first) if subordinate_first else (first, second)
 
     def _circumstance(self, subject: Nominal, tense: Tense, main: Clause, *, ongoing: bool = False) -> Clause:
-        """A reason or condition: a state, the weather, or something somebody has to do."""
+        """A reason or condition: a state, the weather, or something somebody has to or wants to do."""
         sort = self._dice.weighted((("state", 5.0), ("weather", 2.0), ("obligation", 4.0)))
         if sort == "state":
             return self._clauses.state(subject, tense, main)
@@ -203,7 +204,7 @@ class SentenceSampler:
         return self._clauses.obligation(subject, tense)
 
     def _introduced(self, main: Clause, link: Link, subordinate: Clause, subordinate_first: bool) -> Complex:
-        """A weather clause that comes first leaves the person unnamed, so the main clause names somebody."""
+        """A complex sentence; after an initial weather clause, the main clause has nobody to refer back to."""
         if subordinate_first and not isinstance(subordinate.subject, type(main.subject)) and _is_weather(subordinate):
             main = replace(main, subject=self._phrases.subject())
         return Complex(main, link, subordinate, subordinate_first)
@@ -277,7 +278,7 @@ class SentenceSampler:
         return self._back_reference(speaker) if self._dice.chance(0.4) else self._phrases.named()
 
     def _content(self, subject: Nominal) -> Clause:
-        """What somebody says, knows or wonders about somebody."""
+        """What is said, known or wondered about the subject."""
         sort = self._dice.weighted((("action", 6.0), ("occupation", 2.0), ("state", 2.0), ("quality", 2.0)))
         if sort == "action":
             return self._clauses.clause(subject)
@@ -295,7 +296,7 @@ class SentenceSampler:
         return Compound(first, conjunction, self._parallel(first, conjunction is Conjunction.BUT))
 
     def _parallel(self, first: Clause, contrast: bool) -> Clause:
-        """A clause about somebody else in the same tense."""
+        """A second main clause that matches the tense of the first."""
         subject, negated = self._phrases.subject(), contrast and self._dice.chance(0.4)
         while isinstance(subject, Conjoined):  # "and Anna and Peter" would be hard to follow
             subject = self._phrases.subject()

@@ -1,7 +1,7 @@
-"""Abstract syntax shared by the three languages: what is said, without any word order or inflection.
+"""Abstract syntax shared by the three languages: the meaning, without word order or inflection.
 
 A linearisation walks a tree and labels every token with the path of the node it realises
-("main.object.noun"); the word alignment of two languages follows from equal labels.
+("main.object.noun"); tokens of two languages are aligned if they share a label.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Tense(Enum):
 
 
 class Determiner(Enum):
-    """Determiners; INDEFINITE is the bare noun for plurals and mass nouns."""
+    """Determiners; with plurals and mass nouns, INDEFINITE means no determiner."""
 
     INDEFINITE = "a"
     DEFINITE = "the"
@@ -49,7 +49,7 @@ POSSESSIVE_DETERMINERS = (Determiner.MY, Determiner.OUR, Determiner.HIS, Determi
 
 
 class Person(Enum):
-    """Personal pronouns. The second person is left out: English "you" has many translations."""
+    """Personal pronouns. There is no second person, because English "you" has several translations."""
 
     I = "I"  # noqa: E741
     HE = "he"
@@ -67,7 +67,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Pronoun:
-    """A personal pronoun; `feminine` marks a "they" for women only, which Chinese writes differently."""
+    """A personal pronoun; `feminine` marks a "they" that refers only to women, a separate word in Chinese."""
 
     person: Person
     feminine: bool = False
@@ -80,22 +80,22 @@ class Expletive:
 
 @dataclass(frozen=True, slots=True)
 class Interrogative:
-    """The noun phrase that is asked for: who or what."""
+    """The noun phrase that a question asks for: who or what."""
 
     animate: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The noun phrase inside a relative clause that stands for the head of the clause."""
+    """The empty noun phrase in a relative clause that refers to the head noun."""
 
 
 @dataclass(frozen=True, slots=True)
 class NounPhrase:
     """A common noun with its modifiers.
 
-    `count` replaces the determiner. `container` makes a measure phrase ("two cups of coffee").
-    A `possessor` replaces the determiner, too.
+    A `count` or `possessor` replaces the determiner. A `container` makes a measure phrase
+    ("two cups of coffee").
     """
 
     noun: Noun
@@ -173,7 +173,7 @@ class Occupation:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """To be somewhere; without `where` this is what is asked for."""
+    """To be somewhere; `where` is None in a question that asks for it."""
 
     where: Place | Spot | None
 
@@ -244,7 +244,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question. Asked subjects and objects are `Interrogative`s; other asked slots are left empty."""
+    """A question. Questioned subjects and objects are `Interrogative`s; other questioned slots are left empty."""
 
     clause: Clause
     asked: Asked
@@ -280,7 +280,7 @@ Sentence = Statement | Question | Request | Complex | Compound
 
 
 def grammatical_person(nominal: Nominal) -> Person:
-    """The pronoun a verb would agree with if it replaced the noun phrase."""
+    """Person and number of a noun phrase for verb agreement, as a pronoun."""
     if isinstance(nominal, Pronoun):
         return nominal.person
     if isinstance(nominal, Conjoined) or (isinstance(nominal, NounPhrase) and nominal.is_plural):
