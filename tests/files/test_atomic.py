@@ -1,4 +1,4 @@
-"""Files and folders that appear as a whole, with the permissions that others need."""
+"""Atomic writes of files and folders, and their permissions."""
 
 import os
 import stat
@@ -28,7 +28,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
 
 def test_files_and_folders_have_ordinary_permissions(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "a") as temporary:
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600))  # as safetensors makes its files
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600))  # as safetensors does
     with new_folder(tmp_path / "b") as folder:
         (folder / "c").touch()
     mask = atomic._UMASK

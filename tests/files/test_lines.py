@@ -11,7 +11,7 @@ from translator.errors import UserError
 from translator.files.fingerprints import combined_fingerprint, fingerprint_file
 from translator.files.lines import count_lines, read_lines
 
-# Everything that str.splitlines takes for the end of a line, but a corpus does not.
+# Characters that end a line for str.splitlines, but not in a corpus.
 NOT_LINE_ENDS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r"
 
 
@@ -21,7 +21,7 @@ def written(path: Path, content: bytes) -> Path:
 
 
 def refusal(path: Path) -> str:
-    """The message with which reading the file is refused, the same for reading and for counting."""
+    """The error message for an unreadable file, which must be the same for reading and for counting."""
     with pytest.raises(UserError) as reading:
         list(read_lines(path))
     with pytest.raises(UserError) as counting:

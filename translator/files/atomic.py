@@ -1,4 +1,4 @@
-"""Files and folders that are there as a whole or not at all: written under another name, flushed, then renamed."""
+"""Atomic writes: files and folders are written under a temporary name, flushed to disk and then renamed."""
 
 import json
 import os
@@ -15,25 +15,25 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-LOCK_SECONDS = 60.0  # after which a folder without a lock has been abandoned
+LOCK_SECONDS = 60.0  # an unlocked folder older than this has been abandoned
 
 
 def _read_umask() -> int:
-    """The permissions that new files do not get. The only way to read the mask is to set it."""
+    """The umask of the process, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-_UMASK = _read_umask()  # once, before there are threads
+_UMASK = _read_umask()  # read once, before any threads start
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; the file takes the name `path` when the block ends without an exception.
+    """Yields a temporary path to write to, which is renamed to `path` if the block ends without an exception.
 
-    What was at `path` stays until then, and a power failure afterwards does not lose the new file. It gets ordinary
-    permissions, whatever the block's library gave it: others may read what is written here.
+    Until then, an existing file at `path` is left alone; afterwards, the new file survives a power failure. It gets the
+    default permissions, so that others can read it, even if the library that wrote it made it private.
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -61,11 +61,10 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that takes the name `folder` when the block ends without an exception.
+    """Yields a temporary folder, which is renamed to `folder` if the block ends without an exception.
 
-    Its files are on the disk by then. A killed process leaves at most a folder `.tmp-*` behind, which the next process
-    that makes the same folder removes. Of two processes that make it at the same time the first one wins, and both
-    find it there.
+    Its files are flushed to disk first. A killed process leaves at most a `.tmp-*` folder behind, which later calls for
+    the same folder remove. If two processes create `folder` at the same time, the first one wins and both can use it.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder)
@@ -73,7 +72,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         with locked_folder(temporary):
             yield temporary
-            temporary.chmod(0o777 & ~_UMASK)  # mkdtemp's folders are private; a cache may be shared
+            temporary.chmod(0o777 & ~_UMASK)  # mkdtemp creates private folders, but a cache may be shared
             for path in temporary.iterdir():
                 _sync(path, os.O_RDONLY)
             sync_folder(temporary)
@@ -88,10 +87,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Removes what killed processes left of earlier attempts to make the folder."""
+    """Removes temporary folders left behind by killed processes."""
     for left_behind in folder.parent.glob(f".tmp-{folder.name}-*"):
-        with suppress(OSError):  # somebody else removed it, or is writing it
-            # A folder that was made this very moment may not have its lock yet.
+        with suppress(OSError):  # another process has removed it or is writing it
+            # A folder that was only just created may not be locked yet.
             if left_behind.stat().st_mtime < time.time() - LOCK_SECONDS:
                 with locked_folder(left_behind):
                     shutil.rmtree(left_behind, ignore_errors=True)
@@ -99,9 +98,9 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Holds a lock on the folder, which the system releases when the process dies; BlockingIOError if it is taken.
+    """Holds a lock on the folder, which the system releases if the process dies; BlockingIOError if it is taken.
 
-    Without locks (Windows) nothing is held.
+    Does nothing on Windows, which has no such locks.
     """
     if fcntl is None:
         yield
@@ -115,7 +114,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes renames inside the folder survive a power failure."""
+    """Flushes the folder to disk, so that renames inside it survive a power failure."""
     if os.name == "posix":
         _sync(path, os.O_RDONLY)
 

@@ -1,4 +1,4 @@
-"""Folders that are made once and found again, verified each time: a damaged one is named and made again."""
+"""Cached folders: created once and verified on every use; a damaged one is reported and created again."""
 
 import logging
 import shutil
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def made_folder(folder: Path, make: Callable[[Path], None], *required: str) -> None:
-    """Leaves the folder as `make` writes it, with checksums; `required` are files that it must have."""
+    """Makes sure that the folder exists and is intact; `make` creates it, and it must contain the `required` files."""
     if folder.exists():
         try:
             verify_checksums(folder, *required)
@@ -26,7 +26,7 @@ def made_folder(folder: Path, make: Callable[[Path], None], *required: str) -> N
 
 
 def _remove(folder: Path) -> None:
-    """Out of the way first, so that an interruption leaves no half-removed folder under its name."""
+    """Renames the folder before deleting it, so that an interruption leaves no half-deleted folder under its name."""
     if not folder.is_dir():
         folder.unlink()
         return

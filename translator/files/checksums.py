@@ -1,4 +1,4 @@
-"""Folders that know the SHA-256 of every file in them, so that damage is noticed before it is used."""
+"""SHA-256 checksums of all files in a folder, so that damaged files are detected before they are used."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def verify_checksums(folder: Path, *required: str) -> None:
-    """Raises DamagedFolderError unless every listed file is as it was, and every required file is listed."""
+    """Raises DamagedFolderError unless every listed file is unchanged and every required file is listed."""
     try:
         checksums = read_json(folder / CHECKSUMS)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""SHA-256 fingerprints: which bytes a run was trained on, and what a cached file was made from."""
+"""SHA-256 fingerprints of the training data of a run and of the inputs of a cached file."""
 
 import hashlib
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from translator.files.lines import explain_read_errors, require_file
 
 @dataclass(frozen=True)
 class FileFingerprint:
-    """Which bytes a run was trained on. A file that is only streamed from elsewhere is known by its address alone."""
+    """Identifies the bytes of a training file. A remote file that is only streamed has neither size nor hash."""
 
     path: str
     size: int | None
@@ -28,7 +28,7 @@ def fingerprint_file(path: Path) -> FileFingerprint:
 
 
 def combined_fingerprint(*parts: object) -> str:
-    """One SHA-256 of several values, with their lengths, so that no two lists of values look alike."""
+    """One SHA-256 of several values, each prefixed with its length so that ("ab", "c") and ("a", "bc") differ."""
     digest = hashlib.sha256()
     for part in parts:
         text = str(part).encode()

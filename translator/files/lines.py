@@ -1,8 +1,8 @@
-"""Lines of text files, read one by one and never held in memory: UTF-8, plain or (by the ending .gz) gzip.
+"""Reads UTF-8 text files, plain or gzipped (.gz), line by line, without loading them into memory.
 
-A line ends with "\\n" or "\\r\\n" and nothing else. Python's own `splitlines` also cuts at form feeds, U+0085, U+2028
-and others, which occur inside sentences of real corpora and would shift all later lines against the other language. A
-last line without an end counts; a byte-order mark at the start of the file is no part of the text.
+Only "\\n" and "\\r\\n" end a line. Python's `splitlines` also splits at form feeds, U+0085, U+2028 and others, which
+occur inside sentences of real corpora and would misalign all later lines with the other language. A last line without a
+line ending counts; a byte-order mark at the start of the file is skipped.
 """
 
 import codecs
@@ -20,22 +20,22 @@ CHUNK = 1 << 20
 
 
 class Line(NamedTuple):
-    text: str  # without its end
-    end: str  # "\n" or "\r\n"; also after a last line that had none
-    raw: bytes  # as it was read
+    text: str  # without the line ending
+    end: str  # "\n" or "\r\n"; "\n" for a last line without a line ending
+    raw: bytes  # the unmodified bytes
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of the file without their ends."""
+    """The lines of the file without their line endings."""
     with open_text(path) as file:
         for line in iterate_lines(file, str(path)):
             yield line.text
 
 
 def iterate_lines(file: BinaryIO, name: str, *, replace_errors: bool = False, remedy: str = "") -> Iterator[Line]:
-    """The lines of an open file, called `name` in messages.
+    """The lines of an open file, called `name` in error messages.
 
-    What is not UTF-8 is refused, unless `replace_errors` puts U+FFFD in its place; `remedy` is added to the refusal.
+    Invalid UTF-8 is an error, or is replaced by U+FFFD if `replace_errors` is set; `remedy` is appended to the message.
     """
     offset = 0
     with explain_read_errors(name):
@@ -56,7 +56,7 @@ def iterate_lines(file: BinaryIO, name: str, *, replace_errors: bool = False, re
 
 
 def count_lines(path: Path) -> int:
-    """As many as `read_lines` gives, some times faster, with the same refusals."""
+    """The number of lines that `read_lines` yields, but several times faster; raises the same errors."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     num_lines = 0
     last = b"\n"
@@ -70,16 +70,16 @@ def count_lines(path: Path) -> int:
                 chunk = file.read(CHUNK)
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        return sum(1 for _ in read_lines(path))  # raises, and knows the line and the offset
+        return sum(1 for _ in read_lines(path))  # raises an error with the line and the offset
     return num_lines + (last != b"\n")
 
 
 def open_text(path: Path) -> BinaryIO:
-    """The bytes of a text file, decompressed where its name ends in .gz."""
+    """The bytes of a text file, decompressed if its name ends in .gz."""
     require_file(path)
     with explain_read_errors(str(path)):
         if path.suffix == ".gz":
-            # GzipFile hands out lines one Python call at a time; a buffered reader on top of it is twice as fast.
+            # GzipFile needs a Python call for every line; wrapping it in a buffered reader makes it twice as fast.
             return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, gzip.open(path, "rb")), CHUNK))
         return path.open("rb")
 
@@ -93,14 +93,14 @@ def require_file(path: Path) -> None:
 
 
 def suggestion(name: str, available: Iterable[str]) -> str:
-    """ "; did you mean …?" where one of the available names is near, else nothing."""
+    """ "; did you mean …?" if one of the available names is similar, otherwise an empty string."""
     near = nearest(name, available)
     return f"; did you mean {near}?" if near else ""
 
 
 @contextmanager
 def explain_read_errors(name: str) -> Iterator[None]:
-    """Turns what can go wrong while reading into messages for the user."""
+    """Turns read errors into messages for the user."""
     try:
         yield
     except EOFError:
