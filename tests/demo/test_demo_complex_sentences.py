@@ -1,4 +1,4 @@
-"""Hand-written questions, subordinate clauses, relative clauses and coordinations, and their alignments."""
+"""Hand-written questions, subordinate clauses, relative clauses and coordination, and their alignments."""
 
 import pytest
 
@@ -175,9 +175,9 @@ def pairs(text: str) -> set[str]:
     return set(text.split())
 
 
-# Sentences in which no word occurs twice, so that words identify positions.
+# No word occurs twice in a sentence, so that words identify positions.
 ALIGNMENTS = [
-    # A separable verb: both German parts belong to both English ones
+    # A separable verb: both German parts are aligned with both English parts
     (Statement(Clause(ANNA, do("turn on", the("lamp")))), "en", "de",
      "Anna-Anna turns-schaltet turns-ein on-schaltet on-ein the-die lamp-Lampe .-."),
     # A verb-final clause
@@ -186,19 +186,19 @@ ALIGNMENTS = [
     # A contraction realises the preposition and the article
     (Statement(Clause(HE, do("go", goal=place("station"), means=means("bus"), german="fahren"), PAST)), "en", "de",
      "He-Er went-ist went-gefahren to-zum the-zum station-Bahnhof by-mit bus-Bus .-."),
-    # "kein" is the negation and the article; "does" only carries the tense
+    # "kein" is both negation and article; "does" only carries the tense
     (Statement(Clause(PETER, do("have", a("car")), negated=True)), "en", "de",
      "Peter-Peter does-hat not-kein have-hat a-kein car-Auto .-."),
     # The genitive follows its noun in German
     (Statement(Clause(WE, do("wash", the("car", possessor=the("teacher"))), modal=WANT)), "en", "de",
      "We-Wir want-wollen to-wollen wash-waschen the-des teacher's-Lehrers car-Auto .-."),
-    # A Chinese object relative clause precedes its noun; 的 stands for the relative pronoun
+    # A Chinese object relative clause precedes its noun; 的 is aligned with the relative pronoun
     (Statement(Clause(PETER, do("find", a("key", relative=Clause(SHE, do("lose", Gap()), PAST))), PAST)), "en", "zh",
      "Peter-彼 Peter-得 found-找 found-到 found-了 a-一 a-把 key-钥 key-匙 that-的 she-她 lost-弄 lost-丢 .-。"),
-    # Measure words belong to the number, 在…里 to the preposition
+    # Measure words are aligned with the number, 在…里 with the preposition
     (Statement(Clause(ANNA, do("eat", a("apple", count=2)), PAST, place=place("kitchen"))), "en", "zh",
      "Anna-安 Anna-娜 ate-吃 ate-了 two-两 two-个 apples-苹 apples-果 in-在 in-里 kitchen-厨 kitchen-房 .-。"),
-    # The Chinese clauses are reversed, yet the name comes first and is aligned with the name
+    # The clauses are reversed in Chinese, but the name still comes first and is aligned with the name
     (Complex(Clause(ANNA, do("laugh"), PAST), Link.WHEN, Clause(SHE, do("call", PETER), PAST)), "en", "zh",
      "Anna-安 Anna-娜 laughed-笑 laughed-了 when-的 when-时 when-候 she-她 "
      "called-打 called-电 called-话 Peter-彼 Peter-得 .-。"),

@@ -1,4 +1,4 @@
-"""Properties of the generated corpus and of the files it is written to."""
+"""Properties of the generated corpus and its files."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def test_held_out_words_occur_in_training(corpus: Corpus) -> None:
 
 
 def test_the_split_of_a_combination_never_changes() -> None:
-    """The assignment is part of the corpus; the values follow from sha256 of "verb-object|lesen|book" and so on."""
+    """The assignment is part of the corpus; expected values follow from the SHA-256 of "verb-object|lesen|book" etc."""
     read_book = Combination("verb-object", "lesen", "book")
     write_book = Combination("verb-object", "schreiben", "book")
     buy_apple = Combination("verb-object", "kaufen", "apple")

@@ -1,4 +1,4 @@
-"""Inflection tables, number words, times of day and tokens against hand-written forms."""
+"""Inflection, number words, times of day and alignment tokens, checked against hand-written forms."""
 
 import pytest
 

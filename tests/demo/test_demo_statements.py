@@ -68,7 +68,7 @@ def do(english: str, *parts: object, german: str = "", **named: object) -> Actio
     return Action(verb(english, german), *parts, **named)
 
 
-# Each row: the clause, then English, German and Chinese as a speaker would say it.
+# Each row: the clause, then what a native speaker of English, German and Chinese would say.
 STATEMENTS = [
     # Past: perfect with haben and sein, participle at the end; separable and inseparable verbs; -ieren
     (Clause(ANNA, do("buy", a("book")), PAST), "Anna bought a book.", "Anna hat ein Buch gekauft.", "安娜买了一本书。"),
@@ -139,7 +139,7 @@ STATEMENTS = [
      "Paul is not sleeping.", "Paul schläft gerade nicht.", "保罗没在睡觉。"),
     (Clause(SHE, do("eat", a("meat")), frequency=frequency("never")),
      "She never eats meat.", "Sie isst nie Fleisch.", "她从不吃肉。"),
-    # Two objects; dative verbs; weak nouns; dative plural
+    # Ditransitive verbs; verbs with dative objects; weak nouns; dative plural
     (Clause(PETER, do("give", the("apple"), the("child")), PAST),
      "Peter gave the child the apple.", "Peter hat dem Kind den Apfel gegeben.", "彼得给了那个孩子那个苹果。"),
     (Clause(ANNA, do("show", a("photo"), the("neighbor")), PAST, time=MONDAY),
@@ -176,7 +176,7 @@ STATEMENTS = [
      adjective=adjective("beautiful"))), FUTURE),
      "The artist will paint many beautiful pictures.", "Der Künstler wird viele schöne Bilder malen.",
      "那位艺术家会画很多漂亮的画。"),
-    # Being somebody, something, somewhere
+    # The copula: occupations, qualities, comparisons, positions
     (Clause(ANNA, Occupation(noun("doctor"), Gender.FEMININE)),
      "Anna is a doctor.", "Anna ist Ärztin.", "安娜是医生。"),
     (Clause(HE, Occupation(noun("engineer"), Gender.MASCULINE), PAST),
