@@ -1,4 +1,4 @@
-"""What all commands do alike when something ends them early."""
+"""Exit codes and argument types shared by all commands."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
 def exit_code(name: str, run: Callable[[], int | None]) -> int:
-    """Runs a command: its own code or 0, 2 for what the user can put right, 130 after Ctrl-C, 141 on a broken pipe."""
+    """Runs a command and returns its exit code: 2 after a UserError, 130 after Ctrl-C, 141 after a broken pipe."""
     try:
         code = run() or 0
         sys.stdout.flush()
@@ -24,7 +24,7 @@ def exit_code(name: str, run: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout at the end once more; that must not fail again.
+        # Python flushes stdout again at exit; that must not fail as well.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
 

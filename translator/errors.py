@@ -1,23 +1,23 @@
-"""The one exception that a command shows to its user as a plain sentence, and what makes such sentences helpful."""
+"""The exception for errors that the user can fix, and helpers for its messages."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Something the user can put right: the message names the option or file, its value and the remedy.
+    """An error that the user can fix: the message names the option or file, its value and the remedy.
 
-    Commands print the message without a traceback and end with a non-zero exit code; every other exception is a defect
-    of ours and keeps its traceback.
+    Commands print the message without a traceback and exit with a non-zero code; any other exception is a bug and keeps
+    its traceback.
     """
 
 
 def require(condition: bool, option: str, value: object, remedy: str) -> None:
-    """Refuses an option's value with a message that says what to do instead."""
+    """Raises a UserError that says what to do instead, unless the condition holds."""
     if not condition:
         raise UserError(f"{option}={value}: {remedy}")
 
 
 def nearest(name: str, available: Iterable[str]) -> str | None:
-    """The available name that was probably meant, if one is near enough."""
+    """The available name that was probably meant, if one is similar enough."""
     return next(iter(get_close_matches(name, list(available), n=1)), None)

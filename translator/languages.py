@@ -1,4 +1,4 @@
-"""The little that must be known of languages: which are written without spaces, and what counts as a word."""
+"""Facts about languages: which are written without spaces, and what counts as a token in a word alignment."""
 
 import re
 
@@ -9,7 +9,7 @@ SOUTHEAST_ASIAN = frozenset({"th", "tha", "lo", "lao", "km", "khm", "my", "mya",
 WITHOUT_SPACES = CHINESE | JAPANESE | SOUTHEAST_ASIAN
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # also with combining accents
+_LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # including combining accents
 _ALIGNMENT_TOKEN = re.compile(
     rf"[{_CJK}]"  # a Chinese character (or kana) is a token
     rf"|\d+(?:[.,:]\d+)+"  # 7:30 and 3.5
@@ -19,7 +19,7 @@ _ALIGNMENT_TOKEN = re.compile(
 
 
 def language_subtag(code: str) -> str:
-    """The language itself in a code such as zh, zh-CN, zh_Hans or zho_Hans."""
+    """The language subtag of a code such as zh, zh-CN, zh_Hans or zho_Hans."""
     return code.replace("_", "-").split("-")[0].lower()
 
 
@@ -28,10 +28,10 @@ def is_written_without_spaces(code: str) -> bool:
 
 
 def alignment_tokens(text: str) -> list[str]:
-    """Split raw text of any language into the units that alignment indices count.
+    """Split raw text of any language into the tokens that alignment indices refer to.
 
-    A run of letters and digits is one token and keeps inner apostrophes and hyphens ("o'clock",
-    "twenty-one"), as do numbers with inner points, commas and colons ("7:30"). Every CJK character
-    is a token of its own, and so is every punctuation mark. White space separates tokens.
+    A run of letters and digits is one token, including inner apostrophes and hyphens ("o'clock", "twenty-one"); so is a
+    number with inner points, commas and colons ("7:30"). Every CJK character and every punctuation mark is a separate
+    token. White space separates tokens.
     """
     return _ALIGNMENT_TOKEN.findall(text)
