@@ -1,4 +1,4 @@
-"""The demo corpus on disk: generated once, regenerated if the request or the grammar changes; never overwrites others.
+"""The demo corpus on disk: generated once, again if request or grammar change; foreign files are never overwritten.
 
 A small stamp file records the request and the SHA-256 of every file written. Translation directions with the same seed
 and sizes share a folder: train.en is the same whether the other language is German or Chinese.
@@ -65,7 +65,9 @@ def _read_stamp(folder: Path) -> dict[str, Any]:
         stamp = json.loads(path.read_text(encoding="utf-8"))
         return {key: stamp[key] for key in ("request", "directions", "files")}
     except (ValueError, KeyError, TypeError):
-        raise UserError(f"{path}: is not what the demo corpus wrote; remove it or choose another data.folder") from None
+        raise UserError(
+            f"{path}: is not a valid stamp of the demo corpus; remove it or choose another data.folder"
+        ) from None
 
 
 def _is_complete(folder: Path, stamp: dict[str, Any], direction: str) -> bool:
@@ -80,11 +82,11 @@ def _require_ours(folder: Path, stamp: dict[str, Any], name: str) -> None:
     path = folder / name
     if name not in stamp["files"]:
         raise UserError(
-            f"{path}: is in the way of the demo corpus, which did not write it; move it or choose another data.folder"
+            f"{path}: exists, but was not written by the demo corpus; move it or choose another data.folder"
         )
     if fingerprint_file(path).sha256 != stamp["files"][name]:
         raise UserError(
-            f"{path}: was changed after the demo corpus wrote it; remove it to have it written again, or use data=text "
+            f"{path}: was changed after the demo corpus wrote it; remove it to regenerate it, or use data=text "
             "for a corpus of your own"
         )
 

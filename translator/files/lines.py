@@ -116,7 +116,7 @@ def _not_utf8(name: str, number: int, offset: int, raw: bytes, byte: int, remedy
     if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         likely = "it starts like UTF-16: convert it with `iconv -f utf-16 -t utf-8`"
     elif start == b"\x1f\x8b":
-        likely = "it is compressed with gzip: let its name end in .gz"
+        likely = "it is compressed with gzip: rename it to end in .gz"
     else:
         likely = "convert it, for example with `iconv -f latin1 -t utf-8`, or repair the line"
     text = "the uncompressed text" if name.endswith(".gz") else "the file"
