@@ -104,7 +104,7 @@ def test_corpus_does_not_depend_on_hash_randomisation() -> None:
         "corpus = generate(seed=2, num_train=40, num_valid=4, num_test=4)\n"
         "print([example.text['de'] for split in corpus.values() for example in split])"
     )
-    root = Path(generator_module.__file__).parents[3]
+    root = Path(generator_module.__file__).parents[2]
     outputs = {
         subprocess.run(
             [sys.executable, "-c", script],
