@@ -1,8 +1,8 @@
-"""Memory-mapped files that are resident only while somebody looks at them.
+"""Memory-mapped files whose pages are resident only while in use.
 
-The pages of a mapping count as memory of the process once they were read, until the system wants them for something
-else: after an epoch the whole corpus would be resident. So pages are given back; they stay in the system's page cache,
-from which the next look takes them.
+Once read, the pages of a mapping count as resident memory of the process until the system needs it for something else:
+after an epoch the whole corpus would be resident. So pages are released after use; they stay in the page cache, from
+which the next access maps them again.
 """
 
 import mmap
@@ -17,7 +17,7 @@ LENGTHS_BETWEEN_RELEASES = 2**12
 
 
 def release(mapping: mmap.mmap) -> None:
-    """Gives the pages of a read-only mapping back, where the system has a call for it. What views show stays."""
+    """Releases the pages of a read-only mapping, where the system supports it. Views of it stay valid."""
     if hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)
 
@@ -25,8 +25,8 @@ def release(mapping: mmap.mmap) -> None:
 class ArrowLists:
     """Columns of lists of int32 in an Arrow stream file.
 
-    Arrow's own objects for a column take about a kilobyte for each record batch. Of them only the places of the values
-    in the file are kept. Access is many times faster than with `Dataset.__getitem__`.
+    Arrow's own objects for a column take about a kilobyte per record batch, so only the positions of their buffers in
+    the file are kept. Access is many times faster than with `Dataset.__getitem__`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,13 +37,13 @@ class ArrowLists:
         ends, places = [0], []
         for number, batch in enumerate(pyarrow.ipc.open_stream(buffer)):
             ends.append(ends[-1] + len(batch))
-            # A list column has buffers for validity and offsets of the lists, then the same for the values.
+            # The buffers of a list column: validity and offsets of the lists, then validity and data of the values.
             wanted = [part for column in batch.columns for part in column.buffers()[1::2]]
             places.append([(part.address - buffer.address) // 4 if part else 0 for part in wanted])
             if number % HEADERS_BETWEEN_RELEASES == 0:
                 release(self.mapping)
         self._ends = np.array(ends)
-        self._places = np.array(places)  # (record batches, 2 × columns), counted in int32
+        self._places = np.array(places)  # (record batches, 2 × columns), in units of int32
         release(self.mapping)
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class ArrowLists:
 
 
 class ArrowLengths:
-    """Lengths of the rows of one or several tables, one after the other. Indexed by arrays of row numbers."""
+    """Row lengths of one or more concatenated tables, indexed by arrays of row numbers."""
 
     def __init__(self, parts: Sequence[np.memmap]) -> None:
         self.parts = list(parts)
@@ -93,7 +93,7 @@ class ArrowLengths:
 
 
 def split_by_part(sizes: Sequence[int], rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """For each part in which some of the rows lie: its number, the positions of these rows, and their places in it."""
+    """For each part that contains some of the rows: its number, their positions in `rows`, their rows in the part."""
     ends = np.cumsum(sizes)
     part_of_row = np.searchsorted(ends, rows, side="right")
     for part in np.unique(part_of_row).tolist():

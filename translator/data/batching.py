@@ -1,6 +1,6 @@
-"""Batches of token ids with their masks, and the order in which an epoch goes through them.
+"""Batches of token ids with their masks, and the order of the batches in an epoch.
 
-Letters for dimensions: B sentences, S source positions, T target positions. Masks are True where there is a token.
+Dimensions: B sentences, S source positions, T target positions. Masks are True at tokens and False at padding.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,8 +28,8 @@ class Batch:
     target_in: Tensor  # (B, T) int64
     target_out: Tensor  # (B, T) int64, PAD where there is nothing to predict
     target_mask: Tensor  # (B, T) bool
-    indices: Tensor  # (B,) int64 rows of the table or, when streaming, numbers of the pairs read
-    num_source_tokens: int  # real ones, EOS included; kept as numbers so that nobody waits for a device to count
+    indices: Tensor  # (B,) int64 rows of the table or, when streaming, positions of the pairs in reading order
+    num_source_tokens: int  # with EOS, without padding; an int, so that counting never synchronises with the device
     num_target_tokens: int
 
     @classmethod
@@ -70,11 +70,11 @@ class Batch:
         return self._apply(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Self:
-        """Copies into page-locked memory, from which a GPU can fetch while the CPU goes on."""
+        """Copies the tensors to page-locked memory, from which they can be transferred to a GPU asynchronously."""
         return self._apply(Tensor.pin_memory)
 
     def split(self) -> tuple[Self, Self]:
-        """Two halves by sentences, for when the whole does not fit into memory."""
+        """Splits the sentences into two halves, for when the whole batch does not fit into memory."""
         if len(self) < 2:
             raise ValueError("a batch of one sentence cannot be split")
         middle = (len(self) + 1) // 2
@@ -108,7 +108,7 @@ class Batch:
 
 
 def _pad_rows(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
-    """RaggedArray rows as one matrix filled up with PAD, and where its tokens are."""
+    """Pads the rows to a matrix, and returns it with its mask."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     mask = np.arange(lengths.max(initial=0)) < lengths[:, None]
     matrix = np.full(mask.shape, PAD, dtype=np.int64)
@@ -117,7 +117,7 @@ def _pad_rows(rows: Sequence[Ids]) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Lengths(Protocol):
-    """Of all rows: an array, or something that reads what it is asked for."""
+    """The lengths of all rows: an array, or an object that reads them on demand."""
 
     def __len__(self) -> int: ...
 
@@ -127,13 +127,12 @@ class Lengths(Protocol):
 
 
 class BatchSampler:
-    """Which rows make up which batch: a pure function of (seed, epoch), the same on every rank.
+    """Assigns rows to batches: a pure function of (seed, epoch), the same on every rank.
 
-    `parts` are the training corpora that lie one after the other in the rows, as (number of rows, weight): with weight
-    1 a row comes once in an epoch, with 2 twice, with 0.5 every second epoch, a different half each time. An epoch is
-    planned block by block (`translator.data.blocks`), small corpora being one block. The ranks' shares of a block are
-    disjoint, complete and of equal number: where the number of batches is no multiple of the number of ranks, the
-    largest ones are halved.
+    `parts` are the training corpora, concatenated in the rows, as (number of rows, weight): with weight 1 a row appears
+    once per epoch, with 2 twice, with 0.5 every second epoch, a different half each time. An epoch is planned block by
+    block (`translator.data.blocks`); a small corpus is a single block. The ranks split the batches of a block evenly,
+    without overlap: if the number of batches is not a multiple of the number of ranks, the largest ones are halved.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class BatchSampler:
         source_lengths: Lengths,  # with EOS
         target_lengths: Lengths,  # with EOS
         *,
-        batch_tokens: int,  # most target positions of a batch, padding included; twice as many source positions
+        batch_tokens: int,  # maximum target positions per batch, padding included; twice as many source positions
         seed: int,
         rank: int = 0,
         num_ranks: int = 1,
@@ -158,7 +157,7 @@ class BatchSampler:
         assert 0 <= rank < num_ranks
         num_target_tokens = int(target_lengths.sum())
         self._num_tokens = int(source_lengths.sum()) + num_target_tokens
-        # As many pairs as BLOCK_BATCHES hold on average.
+        # The average number of pairs in BLOCK_BATCHES batches.
         enough_rows = BLOCK_BATCHES * batch_tokens * len(target_lengths) // max(1, num_target_tokens)
         self._block_rows = max(BLOCK_ROWS, enough_rows)
         self._blocks = EpochBlocks(self.parts, seed=seed, block_rows=self._block_rows)
@@ -166,7 +165,7 @@ class BatchSampler:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Plain values on which the order depends."""
+        """Plain values that determine the order."""
         values = {
             "seed": self.seed,
             "batch_tokens": self.batch_tokens,
@@ -178,15 +177,15 @@ class BatchSampler:
 
     @property
     def num_blocks(self) -> int:
-        """Of every epoch."""
+        """The number of blocks in every epoch."""
         return self._blocks.num_blocks
 
     def epoch(self, number: int) -> list[np.ndarray]:
-        """The rows of each batch of this rank, in the order of training."""
+        """The rows of each batch of this rank, in training order."""
         return [rows for block in range(self.num_blocks) for rows in self.block(number, block)]
 
     def block(self, epoch: int, number: int) -> list[np.ndarray]:
-        """The same of one block of the epoch."""
+        """The same for one block of the epoch."""
         if self._last_block is None or self._last_block[0] != (epoch, number):
             self._last_block = (epoch, number), self._make_block(epoch, number)
         return self._last_block[1]
@@ -204,6 +203,6 @@ class BatchSampler:
 
 
 def share(batches: list[np.ndarray], rank: int, num_ranks: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """The shuffled batches of one rank. Together the ranks have all rows, each once and in as many batches as any."""
+    """One rank's batches, shuffled. Together the ranks have every row exactly once, in equally many batches each."""
     batches = split_largest(batches, -(-len(batches) // num_ranks) * num_ranks)
     return [batches[position] for position in rng.permutation(len(batches))[rank::num_ranks]]

@@ -1,8 +1,8 @@
-"""Which rows an epoch goes through, cut into blocks, so that memory does not grow with the corpus.
+"""The rows of an epoch, cut into blocks so that memory does not grow with the corpus.
 
-A corpus that fits into one block is shuffled as a whole. A larger one is seen as runs of neighbouring rows: the runs
-are shuffled anew in each epoch, and so many of them, from all over the corpus, are a block, whose rows are then packed
-and shuffled together. Only the runs are ever listed, and only the pages of one block are looked at.
+A corpus that fits into one block is shuffled as a whole. A larger one is divided into runs of neighbouring rows: the
+runs are reshuffled in each epoch, and runs from all over the corpus form a block, whose rows are then batched and
+shuffled together. Only the runs are ever listed in full, and only the pages of one block are in use.
 """
 
 from collections.abc import Sequence
@@ -12,21 +12,21 @@ from typing import Self
 
 import numpy as np
 
-BLOCK_ROWS = 2**16  # in a block at most, and more only for the sake of BLOCK_BATCHES
-BLOCK_BATCHES = 256  # fewer would need more padding: 1.4 % with as many on Multi30k, 2.7 % with half
+BLOCK_ROWS = 2**16  # maximum per block, raised only if BLOCK_BATCHES need more
+BLOCK_BATCHES = 256  # with fewer, padding grows: on Multi30k from 1.4 % to 2.7 % with half as many
 RUN_ROWS = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Rows in an order that is mostly ascending."""
+    """Rows in mostly ascending order, stored as runs of consecutive rows."""
 
     firsts: np.ndarray  # int64, the first row of each run
     sizes: np.ndarray  # int64
 
     @classmethod
     def of_part(cls, first: int, num_rows: int, run_rows: int) -> Self:
-        """The rows from `first` on."""
+        """The `num_rows` rows from `first` on."""
         starts = np.arange(0, num_rows, run_rows)
         return cls(first + starts, np.minimum(run_rows, num_rows - starts))
 
@@ -43,7 +43,7 @@ class Runs:
         return Runs(self.firsts[order], self.sizes[order])
 
     def between(self, start: int, stop: int) -> "Runs":
-        """The rows from the position `start` to before `stop`."""
+        """The rows at the positions from `start` up to, but not including, `stop`."""
         ends = np.cumsum(self.sizes)
         begins = ends - self.sizes
         new_begins, new_ends = np.clip(start, begins, ends), np.clip(stop, begins, ends)
@@ -56,9 +56,9 @@ class Runs:
 
 
 class EpochBlocks:
-    """The rows of each block of each epoch, before packing: a pure function of (seed, epoch).
+    """The rows of each block of each epoch, before batching: a pure function of (seed, epoch).
 
-    `parts` are (number of rows, weight) of the corpora that lie one after the other; see `BatchSampler`.
+    `parts` are the concatenated corpora as (number of rows, weight); see `BatchSampler`.
     """
 
     def __init__(self, parts: Sequence[tuple[int, float]], *, seed: int, block_rows: int) -> None:
@@ -70,7 +70,7 @@ class EpochBlocks:
         self._run_rows = 1 if max(num_rows, rows_per_epoch) <= block_rows else RUN_ROWS
 
     def rows(self, epoch: int, block: int) -> np.ndarray:
-        """int32 numbers of the rows of a block."""
+        """The row numbers of a block, int32."""
         runs = self._runs(epoch)
         if self.num_blocks > 1:
             runs = runs.shuffled(np.random.default_rng([self._seed, epoch, 0, 1]))
@@ -85,7 +85,7 @@ class EpochBlocks:
             num_whole, share = divmod(weight, 1)
             chosen += [runs] * int(num_whole)
             if share:
-                # A window goes round and round a fixed order, so every row comes equally often.
+                # A window cycles through a fixed order, so every row appears equally often.
                 fixed = runs.shuffled(np.random.default_rng([self._seed, part, 1]))
                 start, stop = (int(number * share * num_rows) for number in (epoch, epoch + 1))
                 start, stop = start % num_rows, start % num_rows + stop - start

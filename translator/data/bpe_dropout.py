@@ -1,4 +1,4 @@
-"""BPE-dropout of many sentences at once: arrays find the words in which something is dropped, Python splits those."""
+"""BPE-dropout of many sentences at once: NumPy finds the words with a dropped merge, Python resegments only those."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -11,17 +11,17 @@ from sentencepiece import SentencePieceProcessor
 
 from translator.data.subword_sampling import MAX_REMEMBERED, MAX_REMEMBERED_LENGTH, SubwordSampler
 
-NUM_DRAWN = 4  # drops of a word that arrays draw; more are rare
-NO_MERGE = math.inf  # the rank of two pieces that make none
+NUM_DRAWN = 4  # drops per word drawn with NumPy; more are rare
+NO_MERGE = math.inf  # the rank of two pieces that cannot be merged
 
 
 class BpeDropout(SubwordSampler):
-    """BPE-dropout (Provilkov et al. 2020, Algorithm 1): each merge is passed over with probability `strength`.
+    """BPE-dropout (Provilkov et al. 2020, Algorithm 1): each merge is dropped with probability `strength`.
 
-    The candidates for a merge are looked at from the best to the worst until one is kept; after a merge all of them may
-    be looked at again. The outcome depends only on which of these looks end in a drop, and the number of looks between
-    two drops is geometrically distributed. A word without a drop stays as it is, each of its looks being a merge.
-    Outcomes of other words are remembered by the numbers of their dropped looks.
+    The candidates for a merge are looked at from best to worst until one is kept; after a merge, all of them may be
+    looked at again. The outcome depends only on which of these looks end in a drop, and the number of looks between two
+    drops is geometrically distributed. A word without a drop stays as it is, since all its looks are merges. The
+    outcomes of other words are cached by the numbers of their dropped looks.
     """
 
     def __init__(self, processor: SentencePieceProcessor, strength: float) -> None:
@@ -30,7 +30,7 @@ class BpeDropout(SubwordSampler):
         self._ranks = {piece: -self.scores[i] for piece, i in self.ids.items()}
         self._is_fixed, self._begins = np.array(self.is_fixed), np.array(self.begins)
         self._num_characters = np.where(self._is_fixed, 1, [len(piece) for piece in self.pieces])
-        # The ids and the number of looks, by the word and the numbers of the dropped looks.
+        # (word, numbers of the dropped looks) → (ids, number of looks)
         self._outcomes: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[list[int], int]] = {}
 
     def sample_rows(self, rows: Sequence[Sequence[int]], seeds: Sequence[str]) -> list[list[int]]:
@@ -38,7 +38,7 @@ class BpeDropout(SubwordSampler):
         ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
         starts, row_of_word = self._words(ids, lengths)
         ends = np.append(starts[1:], len(ids))[: len(starts)]
-        num_looks = self._characters_of(ids, starts) - (ends - starts)  # where nothing is dropped
+        num_looks = self._characters_of(ids, starts) - (ends - starts)  # if nothing is dropped
         keys = _word_keys(row_of_word, seeds)
         chosen = np.flatnonzero(self._gaps(keys, 0) < num_looks)
         drops = np.cumsum(np.stack([self._gaps(keys[chosen], i) + 1 for i in range(NUM_DRAWN)], axis=1), axis=1) - 1
@@ -60,7 +60,7 @@ class BpeDropout(SubwordSampler):
         return [new_ids[a:b] for a, b in zip((row_ends - lengths).tolist(), row_ends.tolist(), strict=True)]
 
     def _words(self, ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the words start, and the numbers of the rows that they are in."""
+        """Where each word starts, and the number of its row."""
         row_ends = np.cumsum(lengths)
         is_start = self._begins[ids]
         is_start[1:] |= self._is_fixed[ids[:-1]]
@@ -72,19 +72,19 @@ class BpeDropout(SubwordSampler):
         return np.add.reduceat(self._num_characters[ids], starts) if len(ids) else np.zeros(0, dtype=np.int64)
 
     def _gaps(self, keys: np.ndarray, number: int) -> np.ndarray:
-        """How many looks are kept before the next drop: geometrically distributed."""
+        """The number of looks without a drop before the next drop: geometrically distributed."""
         gaps = np.log(_uniform(keys, number)) / self._log_keep
         return np.minimum(gaps, 2**40).astype(np.int64)
 
     def _later_drops(self, drop: int, key: int) -> Iterator[int]:
-        """Numbers of dropped looks after those that arrays have drawn."""
+        """The numbers of the dropped looks after the first NUM_DRAWN."""
         random = Random(key)
         while True:
             drop += 1 + int(math.log(1 - random.random()) / self._log_keep)
             yield drop
 
     def _split(self, word: tuple[int, ...], num_looks: int, drops: Iterator[int]) -> Sequence[int]:
-        """The ids of the word with these looks dropped, where `num_looks` is their number without a drop."""
+        """The ids of the word with these looks dropped; `num_looks` is the number of looks without any drop."""
         pieces: Sequence[int] = word
         dropped: tuple[int, ...] = ()
         drop = next(drops)
@@ -95,7 +95,7 @@ class BpeDropout(SubwordSampler):
             if outcome is None:
                 text = "".join(self.pieces[i] for i in word)
                 outcome = self._merge(text, chain(dropped, (drop,), drops))
-                if outcome[1] <= drop and len(text) <= MAX_REMEMBERED_LENGTH:  # no more drops than those of the key
+                if outcome[1] <= drop and len(text) <= MAX_REMEMBERED_LENGTH:  # the key has all its drops
                     self._remember((word, dropped), outcome)
                 return outcome[0]
             pieces, num_looks = outcome
@@ -107,7 +107,7 @@ class BpeDropout(SubwordSampler):
         self._outcomes[key] = outcome
 
     def _merge(self, text: str, drops: Iterator[int]) -> tuple[list[int], int]:
-        """The ids after merging with these drops, and the number of candidates that were looked at."""
+        """The ids after merging with these drops, and the number of looks."""
         pieces = list(text)
         rank_of = self._ranks.get
         ranks = [rank_of(left + right, NO_MERGE) for left, right in pairwise(pieces)]  # of each piece with the next
@@ -136,7 +136,7 @@ class BpeDropout(SubwordSampler):
 
 
 def _word_keys(row_of_word: np.ndarray, seeds: Sequence[str]) -> np.ndarray:
-    """A number for each word, decided by the seed of its row and its place in it."""
+    """A random key for each word, determined by the seed of its row and its position in the row."""
     digests = b"".join(blake2b(seed.encode(), digest_size=8).digest() for seed in seeds)
     row_keys = np.frombuffer(digests, dtype="<u8").astype(np.uint64)
     first_words = np.searchsorted(row_of_word, np.arange(len(seeds)))
@@ -145,12 +145,12 @@ def _word_keys(row_of_word: np.ndarray, seeds: Sequence[str]) -> np.ndarray:
 
 
 def _uniform(keys: np.ndarray, number: int) -> np.ndarray:
-    """Uniformly distributed above 0 and up to 1; the keys have many such numbers each."""
+    """Uniform random numbers in (0, 1]: for each key, the one at index `number`."""
     return ((_mix(keys, np.array([number])) >> np.uint64(11)).astype(np.float64) + 1) * 2.0**-53
 
 
 def _mix(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The generator SplitMix64 (Steele et al. 2014, figure 17) started at the keys, after so many steps."""
+    """The outputs of SplitMix64 (Steele et al. 2014, figure 17), seeded with the keys, at these indices."""
     state = keys + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,20 +1,20 @@
-"""What is taken out of training text before a model sees it, and the report of it.
+"""Removes unsuitable pairs from the training text, and reports what was removed.
 
-All decisions are made on the normalised text, in this order; the report counts a pair at the first step that it fails.
+All decisions are based on the normalised text, in this order; the report counts a pair at the first step it fails.
 
-    normalize         changes both sides (see `normalize_text`), removes nothing; kept pairs are counted
+    normalize         changes both sides (see `normalize_text`), removes nothing; counts the kept pairs that changed
     drop_blank        a side without any visible character
     max_characters    a side longer than the limit
-    max_ratio         one side so many times longer than the other; only where the longer has more than 20 characters,
-                      and not for blank sides
+    max_ratio         one side more than this many times as long as the other; only if the longer one has more than 20
+                      characters, and not for blank sides
     drop_identical    source and target are the same text
-    drop_leaked       the pair is also in validation or test; counted in any case, removed only when switched on
-    drop_duplicates   the pair came before, in this or an earlier training corpus of the run
+    drop_leaked       the pair is also in validation or test; always counted, removed only if enabled
+    drop_duplicates   the pair occurred before, in this or an earlier training corpus of the run
 
-Validation and test keep all their lines in order: there, only `normalize` applies.
-Text streams through. What remains in memory are hashes of 16 bytes: of the held-out pairs, and, for `drop_duplicates`,
-of all training pairs while they are read (about 100 bytes each with Python's set around them: 0.4 GB for the 4.5
-million pairs of WMT14; switch the step off for much larger corpora).
+Validation and test keep all their lines in order: only `normalize` applies to them.
+The text is streamed. Only 16-byte hashes stay in memory: of the held-out pairs and, for `drop_duplicates`, of all
+training pairs while they are read (about 100 bytes each, with the overhead of Python's set: 0.4 GB for the 4.5 million
+pairs of WMT14; disable the step for much larger corpora).
 """
 
 import unicodedata
@@ -28,7 +28,7 @@ from translator.data.corpus import Corpus, Splits
 from translator.errors import UserError
 from translator.files.fingerprints import FileFingerprint, combined_fingerprint
 
-VERSION = 1  # to be raised when the same options would clean differently, so that nothing cached is reused
+VERSION = 1  # raise it when the same options would clean differently, so that nothing cached is reused
 RATIO_FREE_CHARACTERS = 20
 SENTENCEPIECE_SPACE = "\u2581"
 
@@ -40,7 +40,7 @@ _REPLACEMENTS: dict[int, str] = {
     **dict.fromkeys(_TO_NOTHING, ""),
     **dict.fromkeys(_SURROGATES, "\ufffd"),
 }
-# Spaces and format characters that show nothing by themselves, as far as `normalize_text` leaves them.
+# Spaces and format characters that are invisible on their own, other than those in _REPLACEMENTS.
 _INVISIBLE = "".join(
     chr(code)
     for code in (
@@ -54,19 +54,19 @@ _INVISIBLE = "".join(
 
 
 def normalize_text(text: str) -> str:
-    """The form in which all text meets the tokenizer, in training and in translation. Doing it twice changes nothing.
+    """The form in which all text reaches the tokenizer, in training and in translation. Idempotent.
 
-    - Unicode NFC: a letter and its combining mark become one character where there is one.
+    - Unicode NFC: a letter and its combining mark become one character if there is one.
     - Control characters (C0, DEL, C1: tabs, line ends, escape codes, NUL) and U+2028/U+2029 become spaces.
-    - Soft hyphens (U+00AD) and zero-width no-break spaces (U+FEFF, stray byte-order marks) vanish.
-    - Halves of surrogate pairs, which are no characters, become U+FFFD.
-    - U+2581, which SentencePiece writes for a space and could not give back, becomes a space.
-    - Every run of white space of any kind (no-break and ideographic too) becomes one space; none at either end.
-      SentencePiece does the same with plain spaces.
-    - All else stays: joiners (U+200C, U+200D) and variation selectors, without which emoji, Persian and Indic text
-      would change, direction marks, zero-width spaces (word boundaries in Khmer and Thai), full-width letters.
+    - Soft hyphens (U+00AD) and zero-width no-break spaces (U+FEFF, stray byte-order marks) are removed.
+    - Lone surrogates, which are not characters, become U+FFFD.
+    - U+2581, which SentencePiece writes for a space and could not restore, becomes a space.
+    - Every run of white space of any kind (no-break and ideographic too) becomes one space, and none is left at either
+      end. SentencePiece by default does the same with plain spaces.
+    - Everything else stays: joiners (U+200C, U+200D) and variation selectors, without which emoji, Persian and Indic
+      text would change, direction marks, zero-width spaces (word boundaries in Khmer and Thai), full-width letters.
     """
-    if not text.isprintable():  # a quick test, true of most sentences; what is replaced is never printable
+    if not text.isprintable():  # a quick test that skips most sentences: no replaced character is printable
         text = text.translate(_REPLACEMENTS)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.replace(SENTENCEPIECE_SPACE, " "))
@@ -75,7 +75,7 @@ def normalize_text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Which steps are taken; a limit of 0 is none."""
+    """Which steps are enabled; a limit of 0 means no limit."""
 
     normalize: bool = True
     drop_blank: bool = True
@@ -86,11 +86,11 @@ class Cleaning:
     drop_leaked: bool = True
 
     def for_held_out(self) -> "Cleaning":
-        """Scores are only comparable when no line is missing."""
+        """Only normalises: scores are comparable only if no line is missing."""
         return Cleaning(self.normalize, False, 0, 0, False, False, False)
 
     def fault(self, source: str, target: str) -> str | None:
-        """The first step that the pair fails by itself."""
+        """The first step that the pair fails, regardless of other pairs."""
         if self.drop_blank and not (source.strip(_INVISIBLE) and target.strip(_INVISIBLE)):
             return "drop_blank"
         shorter, longer = len(source), len(target)
@@ -106,14 +106,14 @@ class Cleaning:
 
 
 class HeldOut:
-    """Validation and test, to be recognised in training text. They are read when the first training corpus is."""
+    """Validation and test, to be recognised in training text. They are read together with the first training corpus."""
 
     def __init__(self, corpora: Sequence[Corpus]) -> None:
         self.corpora = list(corpora)
 
     @cached_property
     def _index(self) -> tuple[list[int], dict[bytes, list[int]], dict[bytes, list[int]]]:
-        """The number of lines of each corpus and, by hash, how many of them are some pair or have some source."""
+        """The number of lines of each corpus and, by hash, how many of them are a given pair or have a given source."""
         num_lines = [0] * len(self.corpora)
         pairs: dict[bytes, list[int]] = {}
         sources: dict[bytes, list[int]] = {}
@@ -147,7 +147,7 @@ class HeldOut:
 
 
 class CleanedCorpus(Corpus):
-    """The pairs of a corpus that pass. `report` tells about the newest reading and grows while it goes on."""
+    """The pairs of a corpus that pass cleaning. `report` covers the latest reading and is updated during it."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class CleanedCorpus(Corpus):
         cleaning: Cleaning,
         *,
         held_out: HeldOut | None = None,
-        earlier: Sequence["CleanedCorpus"] = (),  # cleaned alike; their pairs are not taken again
+        earlier: Sequence["CleanedCorpus"] = (),  # cleaned the same way; their pairs are duplicates here
     ) -> None:
         self.corpus = corpus
         self.name = corpus.name
@@ -163,7 +163,7 @@ class CleanedCorpus(Corpus):
         self.held_out = held_out or HeldOut([])
         self.earlier = list(earlier) if cleaning.drop_duplicates else []
         self.report = CleaningReport(corpus.name, asdict(cleaning))
-        self._is_earlier = False  # than another corpus, which will ask for our hashes
+        self._is_earlier = False  # than another corpus, which will need our hashes
         self._kept: set[bytes] | None = None
         for other in self.earlier:
             other._is_earlier = True
@@ -208,10 +208,10 @@ class CleanedCorpus(Corpus):
         if self._is_earlier:
             self._kept = kept
         if report.num_kept == 0:
-            raise UserError(f"{self.name}: cleaning leaves no pair of it; see which step removes them\n{report}")
+            raise UserError(f"{self.name}: cleaning leaves no pairs; see which step removes them\n{report}")
 
     def _hashes(self) -> set[bytes]:
-        """Of all pairs that were kept, by reading once more if need be."""
+        """Of all kept pairs; reads the corpus again if necessary."""
         if self._kept is None:
             for _ in self:
                 pass
@@ -227,7 +227,7 @@ class CleanedCorpus(Corpus):
 
     @property
     def fingerprint(self) -> str:
-        """Of everything that decides which pairs come out and how they are written."""
+        """Of everything that determines the cleaned pairs."""
         options = self.cleaning
         held_out = [corpus.fingerprint for corpus in self.held_out.corpora] if options.drop_leaked else []
         earlier = [corpus.fingerprint for corpus in self.earlier]
@@ -237,7 +237,7 @@ class CleanedCorpus(Corpus):
 
 @dataclass
 class CleanedSplits:
-    """As `Splits`, for the model. Scores are computed on the raw text of the `Splits` themselves."""
+    """Cleaned `Splits`, for the model. Scores are computed on the raw text of the `Splits` themselves."""
 
     train: list[tuple[CleanedCorpus, float]]
     valid: CleanedCorpus
@@ -245,7 +245,7 @@ class CleanedSplits:
 
 
 def clean(splits: Splits, cleaning: Cleaning) -> CleanedSplits:
-    """Nothing is read yet; each corpus cleans itself while it is iterated."""
+    """Cleans lazily: each corpus is read and cleaned when it is iterated over."""
     held_out = HeldOut(splits.held_out)
     train: list[tuple[CleanedCorpus, float]] = []
     for corpus, weight in splits.train:
@@ -264,4 +264,4 @@ def _digest(text: str) -> bytes:
 
 
 def _pair_digest(source: str, target: str) -> bytes:
-    return _digest(f"{source}\n{target}")  # normalised text has no line ends, so no two pairs are written alike
+    return _digest(f"{source}\n{target}")  # unambiguous, since normalised text has no line ends

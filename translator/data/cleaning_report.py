@@ -1,4 +1,4 @@
-"""How many pairs each step of cleaning met, with examples: printed for the user and kept in the run's manifest."""
+"""How many pairs each cleaning step affected, with examples: printed for the user and stored in the run's manifest."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ SHOWN_CHARACTERS = 40
 
 @dataclass
 class Example:
-    line: int  # from 1, in the corpus
+    line: int  # in the corpus, counted from 1
     source: str
     target: str
 
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass
 class Overlap:
-    """How much of a held-out corpus occurs in training: whole pairs as found, sources alone as far as they stay."""
+    """How much of a held-out corpus occurs in training: pairs, even if removed, and sources of the kept pairs."""
 
     name: str
     num_pairs: int
@@ -51,7 +51,7 @@ class CleaningReport:
     num_read: int = 0
     num_kept: int = 0
     steps: dict[str, Step] = field(default_factory=lambda: {name: Step() for name in STEPS})
-    overlaps: list[Overlap] = field(default_factory=list)  # known at the end of the corpus
+    overlaps: list[Overlap] = field(default_factory=list)  # known once the whole corpus is read
 
     def count(self, name: str, line: int, source: str, target: str) -> None:
         step = self.steps[name]
@@ -68,7 +68,7 @@ class CleaningReport:
         for overlap in self.overlaps:
             rows.append(
                 f"  {overlap.name}, {overlap.num_pairs:,} pairs: {overlap.num_pairs_in_training:,} found in this corpus"
-                f"; {overlap.num_sources_in_training:,} sources in what is kept of it"
+                f"; {overlap.num_sources_in_training:,} sources in the pairs kept"
             )
         return "\n".join(rows)
 
@@ -82,7 +82,7 @@ class CleaningReport:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "CleaningReport":
-        """The inverse of `to_dict`, for reports kept beside what was made of a corpus."""
+        """The inverse of `to_dict`, for reports stored with a tokenised corpus."""
         steps = {
             name: Step(step["count"], [Example(**example) for example in step["examples"]])
             for name, step in values["steps"].items()
@@ -91,7 +91,7 @@ class CleaningReport:
 
 
 def _stored(text: str) -> str:
-    """Escaped where a terminal would show nothing or, worse, obey."""
+    """Escapes characters that a terminal would hide or, worse, obey."""
     start = text[: STORED_CHARACTERS + 1]
     visible = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in start)
     return _shortened(visible, STORED_CHARACTERS)

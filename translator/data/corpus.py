@@ -1,8 +1,8 @@
-"""Parallel text: pairs of a source and a target sentence, read in order and never all in memory.
+"""Parallel text: pairs of a source and a target sentence, read in order, never all in memory.
 
-PREFIX.en, PREFIX.de    two files of the same number of lines; each may be PREFIX.en.gz (a plain file goes first)
-NAME.tsv, NAME.tsv.gz   one file: the source, a tab, the target, and perhaps more columns, which are not read. There
-                        is no header line and no quoting; a line with fewer than two columns is refused.
+PREFIX.en, PREFIX.de    two files with the same number of lines; each may be PREFIX.en.gz (a plain file is preferred)
+NAME.tsv, NAME.tsv.gz   one file: the source, a tab, the target; any further columns are ignored. There is no header
+                        line and no quoting; a line with fewer than two columns is rejected.
 """
 
 from abc import ABC, abstractmethod
@@ -18,33 +18,33 @@ from translator.files.lines import count_lines, read_lines, require_file
 
 
 class Corpus(ABC):
-    """One split, or one training corpus of several. Every time it is read it gives the same pairs."""
+    """One split, or one of several training corpora. Every reading yields the same pairs."""
 
     name: str  # for messages, for example "train (corpora/a)"
 
     @abstractmethod
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        """The (source, target) pairs as they are written, in order. A corpus without any is refused."""
+        """The (source, target) pairs in order, without changes. An empty corpus is rejected."""
 
     @property
     @abstractmethod
     def files(self) -> list[FileFingerprint]:
-        """What it is read from."""
+        """The files it is read from."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """SHA-256 of the content and of the way it is read, but not of where it lies."""
+        """SHA-256 of the content and of how it is read, but not of its location."""
 
     def check(self) -> None:
-        """Refuses what `__iter__` would refuse, as cheaply as possible."""
+        """Rejects what `__iter__` would reject, as cheaply as possible."""
         for _ in self:
             pass
 
 
 @dataclass
 class Splits:
-    """Everything a run reads. A weight says how often an epoch sees each pair: 2 = twice, 0.5 = every other epoch."""
+    """The corpora of a run. A weight is how often a pair appears per epoch: 2 = twice, 0.5 = every other epoch."""
 
     train: list[tuple[Corpus, float]]
     valid: Corpus
@@ -55,13 +55,13 @@ class Splits:
         return [self.valid] if self.test is None else [self.valid, self.test]
 
     def check(self) -> None:
-        """Looks through all corpora, so that a broken one is refused now and not after hours of training."""
+        """Checks all corpora, so that a broken one is rejected now and not after hours of training."""
         for corpus in [*(corpus for corpus, _ in self.train), *self.held_out]:
             corpus.check()
 
 
 class TextCorpus(Corpus):
-    """Two files whose lines correspond."""
+    """Two files aligned line by line."""
 
     def __init__(self, name: str, source_path: Path, target_path: Path) -> None:
         self.name = name
@@ -135,7 +135,7 @@ class TsvCorpus(Corpus):
 def open_text(
     *, source: str, target: str, train: list[str], train_weights: list[float] | None, valid: str, test: str | None
 ) -> Splits:
-    """Parallel files named by prefix, or tab-separated ones named in full."""
+    """Opens parallel files given by prefix, or tab-separated files given by name."""
     if source == target:
         raise UserError(f"data.target={target}: must differ from data.source, or a sentence is its own translation")
     weights = [1.0] * len(train) if train_weights is None else train_weights
@@ -157,7 +157,7 @@ def _open_one(split: str, prefix: str, source: str, target: str) -> Corpus:
 
 
 def _existing(split: str, prefix: str, path: Path) -> Path:
-    """The file itself or else its compressed form."""
+    """The file itself, or else its compressed form."""
     compressed = path.with_name(path.name + ".gz")
     for candidate in (path, compressed):
         if candidate.is_file():
@@ -171,8 +171,8 @@ def _existing(split: str, prefix: str, path: Path) -> Path:
         remedy = f"{prefix} is a directory; add the name that the two files share, as in {Path(prefix) / split}"
     elif Path(prefix).is_file():
         remedy = (
-            f"leave the language away: data.{split}={Path(prefix).with_suffix('')} (a file of two columns ends in .tsv)"
+            f"leave out the language: data.{split}={Path(prefix).with_suffix('')} (a file of two columns ends in .tsv)"
         )
     else:
-        remedy = "give the part of the names that comes before the language code"
+        remedy = "give the part of the file names before the language code"
     raise UserError(f"{option}: there is no file {path} or {compressed.name}; {remedy}")

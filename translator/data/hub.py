@@ -1,7 +1,7 @@
-"""Corpora that the `datasets` library loads: names on the hub, or local Parquet, JSON lines and CSV files.
+"""Corpora loaded by the `datasets` library: names on the hub, or local Parquet, JSON Lines and CSV files.
 
-The two sentences of a pair are two columns, by default named by the language codes, or two fields of one nested column
-such as {"translation": {"en": …, "de": …}}. Splits may be cut and joined as `datasets` allows: "train[1000:]",
+The two sentences of a pair are two columns, by default named after the language codes, or two fields of a nested column
+such as {"translation": {"en": …, "de": …}}. Splits may be sliced and joined as `datasets` allows: "train[1000:]",
 "train+extra".
 """
 
@@ -27,21 +27,21 @@ BATCH_SIZE = 1_000
 NESTED_BY_CUSTOM = "translation"
 EMPTY = "is empty; a corpus needs sentences"
 TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-FILE_FORMATS = ("parquet", "json", "csv", "arrow", "text")  # of these, `datasets` takes local files
+FILE_FORMATS = ("parquet", "json", "csv", "arrow", "text")  # `datasets` loads local files of these
 
 
 class HubCorpus(Corpus):
-    """One split. Read from the library's memory-mapped copy, or, streaming, from where it lies."""
+    """One split, read from the library's memory-mapped copy or, when streaming, from its origin."""
 
     def __init__(
         self,
         name: str,
         dataset: Dataset | IterableDataset,
         *,
-        origin: list[str],  # the files of the split, as far as they are known
+        origin: list[str],  # the files of the split, as far as known
         columns: tuple[str, str],
         nested_in: str | None,
-        how: str,  # what else decides about the content: the split's expression
+        how: str,  # what else determines the content: the split expression
     ) -> None:
         self.name = name
         self.dataset = dataset
@@ -70,10 +70,10 @@ class HubCorpus(Corpus):
             return [""] * len(values)
         if not any(is_text(values.type) for is_text in TEXT_TYPES):
             raise UserError(f"{self.name}: column {column} holds {values.type}, not text; choose another column")
-        return [value or "" for value in values.to_pylist()]  # no value is a blank sentence, and cleaned as one
+        return [value or "" for value in values.to_pylist()]  # a missing value is a blank sentence, cleaned as such
 
     def check(self) -> None:
-        """Columns were checked when it was opened, and pairs cannot be uneven: the first one tells enough."""
+        """Reads only the first pair: the columns were checked on opening and always have the same number of rows."""
         next(iter(self))
 
     @cached_property
@@ -87,7 +87,7 @@ class HubCorpus(Corpus):
 
     @property
     def fingerprint(self) -> str:
-        # The address of a streamed file contains the commit, so it stands for the content.
+        # The address of a streamed file contains the commit, so it identifies the content.
         contents = [file.sha256 or file.path for file in self.files]
         return combined_fingerprint("datasets", *contents, self.how, *self.columns, self.nested_in)
 
@@ -109,7 +109,7 @@ def open_hub(
     streaming: bool = False,
     cache_dir: str | None = None,
 ) -> Splits:
-    """`cache_dir` is where `datasets` keeps its copies, by default the library's own place."""
+    """`cache_dir` is where `datasets` keeps its copies, by default the library's own cache."""
     columns = (source_column or source, target_column or target)
     if columns[0] == columns[1]:
         raise UserError(f"data.target_column={columns[1]}: source and target would be read from the same column")
@@ -141,7 +141,7 @@ def open_hub(
 
 
 def _text_as_text(path: str, columns: tuple[str, str]) -> dict[str, Any]:
-    """Options that keep pandas from reading a cell such as None, NA or 12 as something else than the text it is."""
+    """Options that keep pandas from reading a cell such as None, NA or 12 as anything but text."""
     return {"na_filter": False, "converters": dict.fromkeys(columns, str)} if path == "csv" else {}
 
 
@@ -166,9 +166,9 @@ def _open_split(
 
 
 def _fields(dataset: Dataset | IterableDataset) -> dict[str, list[str]]:
-    """The columns, each with the names of what is nested in it."""
+    """The columns, each with the names of its nested fields."""
     features = dataset.features
-    if features is None:  # a stream whose files do not tell; its first row does
+    if features is None:  # a stream whose files have no schema; take the first row's
         row: dict[str, object] = next(iter(dataset), {})
         return {column: list(value) if isinstance(value, dict) else [] for column, value in row.items()}
     fields = {}
@@ -181,7 +181,7 @@ def _fields(dataset: Dataset | IterableDataset) -> dict[str, list[str]]:
 def _find_columns(
     name: str, fields: dict[str, list[str]], columns: tuple[str, str], translation_column: str | None
 ) -> str | None:
-    """The column in which both sentences are nested, or None when they are columns themselves."""
+    """The column in which both sentences are nested, or None if they are columns themselves."""
     nested_in = translation_column
     if nested_in is None and not set(columns) <= fields.keys() and fields.get(NESTED_BY_CUSTOM):
         nested_in = NESTED_BY_CUSTOM
@@ -200,7 +200,7 @@ def _missing(name: str, option: str, column: str, available: list[str], where: s
 
 
 def _split_names(split: str) -> list[str]:
-    """The plain names in an expression such as train[:10%]+extra."""
+    """The split names in an expression such as train[:10%]+extra."""
     return [re.sub(r"\[.*\]", "", part).strip() for part in split.split("+")]
 
 
@@ -210,12 +210,12 @@ def _require_split(builder: DatasetBuilder, path: str, option: str, split: str |
     if split is None or not available:
         return
     if streaming and split not in available and set(_split_names(split)) <= set(available):
-        raise UserError(f"data.{option}={split}: a streamed split cannot be cut or joined; use data.streaming=false")
+        raise UserError(f"data.{option}={split}: a streamed split cannot be sliced or joined; use data.streaming=false")
     for part in _split_names(split):
         if part not in available:
             remedy = "; set data.test_split=null to go without" if option == "test_split" else ""
             raise UserError(
-                f"data.{option}={split}: {path} has no split {part}, but {', '.join(available)}"
+                f"data.{option}={split}: {path} has no split {part}; there are {', '.join(available)}"
                 f"{suggestion(part, available)}{remedy}"
             )
         if files and not files[part]:
@@ -241,7 +241,7 @@ def _require_local_files(path: str, data_files: Mapping[str, str | list[str]] | 
 
 
 def _require_rows(path: str, split: str, file: Path) -> None:
-    """Refuses an empty Parquet file by name: the library fails over it without telling which one it was."""
+    """Rejects an empty Parquet file by name: the library fails on it without saying which file it was."""
     if path == "parquet":
         with _explained(str(file)):
             num_rows = pq.read_metadata(file).num_rows
@@ -251,7 +251,7 @@ def _require_rows(path: str, split: str, file: Path) -> None:
 
 @contextmanager
 def _explained(subject: str) -> Iterator[None]:
-    """What the library says about the user's dataset, in one sentence, with what can be done about it."""
+    """Turns the library's exceptions about the user's dataset into one sentence, with a remedy."""
     try:
         yield
     except UserError:
@@ -266,7 +266,7 @@ def _explanation(error: Exception) -> str:
     if any(_is_connection_failure(reason) for reason in (*reasons, error.__context__)):
         return (
             f"the hub cannot be reached ({text}); load local files with data.path=parquet (json, csv) and "
-            "data.data_files, or bring the `datasets` cache (HF_HOME) of a machine that has it and set HF_HUB_OFFLINE=1"
+            "data.data_files, or copy the `datasets` cache (HF_HOME) of a machine that has it and set HF_HUB_OFFLINE=1"
         )
     if isinstance(error, DatasetNotFoundError):
         return f"{text}; check the name, or log in if it is private"
@@ -275,7 +275,7 @@ def _explanation(error: Exception) -> str:
             f"{text}; most such datasets have a converted copy: set data.revision=refs/convert/parquet and "
             "data.data_files to its Parquet files, as configs/data/iwslt2017.yaml does"
         )
-    # The library's words for a Parquet file without rows and for a split without any.
+    # The library's messages for a Parquet file without rows and for an empty split.
     if "BatchSize must be greater than 0" in text or "corresponds to no data" in text:
         return EMPTY
     return text

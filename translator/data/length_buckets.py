@@ -1,20 +1,20 @@
-"""Which sentences share a batch: as little padding as possible under a budget of tokens.
+"""Groups sentences into batches with as little padding as possible under a token budget.
 
-A pair is a point (target length, source length). The pairs are put in the order in which a Hilbert curve visits their
-points, so that neighbours are alike in both lengths, and dynamic programming cuts this order into the batches with the
-fewest padded positions.
+A pair is a point (target length, source length). The pairs are sorted by the order in which a Hilbert curve visits
+their points, so that neighbours are similar in both lengths, and dynamic programming cuts this order into the batches
+with the least padding.
 """
 
 import heapq
 
 import numpy as np
 
-SOURCE_FACTOR = 2  # a batch may hold so many times the target budget in source positions
-GROUPS_PER_BATCH = 16  # pairs of the same lengths are cut in groups of about this share of a full batch
-# What one more batch must save to be worth its overhead, in padded positions as a share of the budget.
+SOURCE_FACTOR = 2  # a batch may have this many times the target budget in source positions
+GROUPS_PER_BATCH = 16  # pairs of equal lengths are cut into groups, about this many to a full batch
+# The padding that one more batch must save to be worth its overhead, as a share of the budget.
 BATCH_PRICE = 0.2
-FILLING_PRICE = 0.5  # where the number of batches is given: fuller batches, little above the budget
-MAX_LENGTH = 2**15 - 1  # lengths beyond it are alike to the curve (not to the budget)
+FILLING_PRICE = 0.5  # for a fixed number of batches: fuller batches, only slightly over the budget
+MAX_LENGTH = 2**15 - 1  # the curve does not distinguish greater lengths (the budget does)
 
 
 def bucket_by_length(
@@ -24,11 +24,11 @@ def bucket_by_length(
     rng: np.random.Generator,
     batch_price: float = BATCH_PRICE,
 ) -> list[np.ndarray]:
-    """Positions of the pairs, batch by batch; lengths count the end of sentence.
+    """Positions of the pairs, batch by batch; lengths include EOS.
 
     Each batch of B pairs, padded to S source and T target positions, keeps B·T within `batch_tokens` and B·S within
-    twice that; a pair too long for the budget is a batch of its own. `rng` decides the order among pairs of the same
-    lengths and how the curve lies over them, so batches differ from epoch to epoch.
+    twice that; a pair too long for the budget forms a batch by itself. `rng` determines the order among pairs of equal
+    lengths and the shift of the curve, so batches differ from epoch to epoch.
     """
     if len(source_lengths) == 0:
         return []
@@ -49,7 +49,7 @@ def cut_into_batches(
     batch_tokens: int,
     rng: np.random.Generator,
 ) -> list[np.ndarray]:
-    """As `pack`, but into exactly so many batches; the budget is raised as far as that takes."""
+    """As `bucket_by_length`, but into exactly `num_batches` batches; the budget is raised as far as necessary."""
     if num_batches == 1:
         return [np.arange(len(source_lengths))]
     while True:
@@ -60,7 +60,7 @@ def cut_into_batches(
 
 
 def split_largest(batches: list[np.ndarray], num_batches: int) -> list[np.ndarray]:
-    """Halves the batches with the most rows until there are so many; there must be as many rows."""
+    """Halves the batches with the most rows until there are `num_batches`; there must be at least as many rows."""
     batches = list(batches)
     heap = [(-len(batch), position) for position, batch in enumerate(batches)]
     heapq.heapify(heap)
@@ -76,7 +76,7 @@ def split_largest(batches: list[np.ndarray], num_batches: int) -> list[np.ndarra
 
 
 def _hilbert_keys(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The place of each point (x, y) on a Hilbert curve that is shifted at random."""
+    """The position of each point (x, y) on a randomly shifted Hilbert curve."""
     num_bits = int(min(max(x.max(), y.max()), MAX_LENGTH)).bit_length() + 1
     shift_x, shift_y = rng.integers(2 ** (num_bits - 1), size=2)
     x = np.minimum(x, MAX_LENGTH).astype(np.int32) + np.int32(shift_x)
@@ -85,7 +85,7 @@ def _hilbert_keys(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.
     for bit in reversed(range(num_bits)):
         high_x, high_y = (x >> bit) & 1, (y >> bit) & 1
         keys = keys << 2 | (3 * high_x) ^ high_y
-        # The curve inside a lower quadrant is mirrored (in the right one) and transposed.
+        # In the lower quadrants the curve is mirrored (only in the right one) and transposed.
         lower = high_y == 0
         mirror = np.where(lower & (high_x == 1), np.int32((1 << bit) - 1), np.int32(0))
         x, y = (x & (1 << bit) - 1) ^ mirror, (y & (1 << bit) - 1) ^ mirror
@@ -96,9 +96,9 @@ def _hilbert_keys(x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.
 def _take_full(
     order: np.ndarray, source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Full batches of pairs with equal lengths, which need no padding, and what is left of the order.
+    """Full batches of pairs with equal lengths, which need no padding, and the rest of the order.
 
-    Of each run up to two batches are left for the search, so its work does not grow with the size of the corpus.
+    Up to two batches of each run are left to the search, so its work does not grow with the size of the corpus.
     """
     starts, sizes = _runs(source_lengths[order], target_lengths[order])
     capacity = _capacity(source_lengths[order[starts]], target_lengths[order[starts]], batch_tokens)
@@ -113,12 +113,12 @@ def _take_full(
 
 
 def _cut(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int, batch_price: float) -> np.ndarray:
-    """Where to cut the ordered pairs, for the least padding and the price of the batches."""
+    """Where to cut the ordered pairs to minimise the sum of the padding and the price of the batches."""
     starts = _group_starts(source_lengths, target_lengths, batch_tokens)
     source, target = source_lengths[starts].astype(np.int64), target_lengths[starts].astype(np.int64)
     ends = np.append(starts[1:], len(source_lengths))
     num_groups = len(starts)
-    cost = np.full(num_groups + 1, np.inf)  # of the best way to batch all groups before this one
+    cost = np.full(num_groups + 1, np.inf)  # of the best batching of all groups before this one
     cost[0] = 0
     previous = np.zeros(num_groups + 1, dtype=np.int64)
     stops = np.searchsorted(ends, starts + batch_tokens // target, side="right")  # the farthest a batch can reach
@@ -144,7 +144,7 @@ def _cut(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: i
 
 
 def _group_starts(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
-    """First positions of the runs of pairs with equal lengths, long runs being cut in parts of a batch."""
+    """First positions of the runs of pairs with equal lengths; long runs are cut into fractions of a batch."""
     starts, sizes = _runs(source_lengths, target_lengths)
     group_sizes = np.maximum(
         _capacity(source_lengths[starts], target_lengths[starts], batch_tokens) // GROUPS_PER_BATCH, 1

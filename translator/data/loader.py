@@ -1,4 +1,4 @@
-"""The endless stream of batches that a trainer consumes, made ahead in a thread, with a place that can be saved."""
+"""The endless stream of batches for a trainer, prefetched in a thread, with a position that can be saved."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -15,12 +15,12 @@ from translator.data.tokenized_corpus import LoadedRows, TokenizedCorpus
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
-WINDOW = 128  # about so many batches have their sentences in memory, and sampled and packed together
-SAMPLED_TOGETHER = 4_096  # of these sentences at a time
+WINDOW = 128  # about this many batches are loaded, sampled and regrouped together
+SAMPLED_TOGETHER = 4_096  # sentences per call
 
 
 class Place(NamedTuple):
-    """The batch that comes next."""
+    """The position of the next batch."""
 
     epoch: int = 0
     position: int = 0  # among the batches of the block
@@ -28,27 +28,28 @@ class Place(NamedTuple):
 
 
 class BatchSource(Protocol):
-    """Where batches come from. It is called in another thread and must not be changed after."""
+    """Where batches come from. It is used by another thread, so it must not be modified once in use."""
 
     @property
     def description(self) -> dict[str, Any]:
-        """Plain values on which the order of the batches depends: a place means nothing under others."""
+        """Plain values that determine the order of the batches: a place is meaningless if they change."""
 
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
-        """Goes on from a place, over all epochs; each batch comes with the place after it."""
+        """Continues from a place, epoch after epoch; each batch comes with the place after it."""
 
     @property
     def batches_per_epoch(self) -> int:
-        """Of this rank, 0 where that is not known; about so many where the corpora are weighted or large."""
+        """For this rank: 0 if unknown, approximate if the corpora are weighted or large."""
 
 
 class CorpusBatches:
-    """Batches of a table's rows in the order of a sampler, perhaps with subword regularisation.
+    """Batches of a table's rows in the order of a sampler, optionally with subword regularisation.
 
-    With `sampling` the words are split anew in each epoch, decided by (seed, epoch, row). That makes sentences longer
-    by amounts which the sampler does not know, so its batches are taken in windows, and the rows of each are packed
-    again by their new lengths into as many batches. Give the sampler the `batch_tokens` of `fitted_batch_tokens`, and
-    the new batches will have about the budget. The first batch waits for its window, some seconds, also on resuming.
+    With `sampling`, words are resegmented in each epoch, determined by (seed, epoch, row). This makes sentences longer
+    by amounts that the sampler does not know, so its batches are taken in windows, and the rows of each window are
+    regrouped by their new lengths into the same number of batches. With the `batch_tokens` of `fitted_batch_tokens` in
+    the sampler, the new batches stay close to the budget. The first batch has to wait for its whole window, a few
+    seconds, also on resuming.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class CorpusBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        return self.sampler.num_blocks * len(self.sampler.block(0, 0))  # blocks are alike
+        return self.sampler.num_blocks * len(self.sampler.block(0, 0))  # blocks are of similar size
 
     def _place_after(self, epoch: int, block: int, position: int) -> Place:
         if position < len(self.sampler.block(epoch, block)):
@@ -89,7 +90,7 @@ class CorpusBatches:
         return Place(epoch, block=block + 1) if block + 1 < self.sampler.num_blocks else Place(epoch + 1)
 
     def _batches_of_block(self, epoch: int, block: int, first: int) -> Iterator[Batch]:
-        """Those from the position `first` on. Their rows are copied from the table a window at a time."""
+        """The batches from position `first` on. Their rows are copied from the table one window at a time."""
         batches = self.sampler.block(epoch, block)
         num_windows = max(1, round(len(batches) / WINDOW))
         bounds = [len(batches) * window // num_windows for window in range(num_windows + 1)]
@@ -108,7 +109,7 @@ class CorpusBatches:
             yield Batch.from_rows(*loaded.rows(rows), rows)
 
     def _sampled_window(self, epoch: int, batches: list[np.ndarray], rng: np.random.Generator) -> Iterator[Batch]:
-        """The rows of these batches, sampled and packed again."""
+        """The rows of these batches, resegmented and regrouped into as many batches."""
         assert self.tokenizer is not None
         rows = np.concatenate(batches)
         seeds = [f"{self.sampler.seed} {epoch} {row}" for row in rows.tolist()]
@@ -126,7 +127,7 @@ class CorpusBatches:
         rows: list[np.ndarray],
         seeds: list[str],
     ) -> RaggedArray:
-        """A part at a time, since Python's numbers take much memory."""
+        """Works in parts, since Python ints take a lot of memory."""
         parts = [slice(start, start + SAMPLED_TOGETHER) for start in range(0, len(rows), SAMPLED_TOGETHER)]
         return RaggedArray.joined(
             [
@@ -137,9 +138,9 @@ class CorpusBatches:
 
 
 class BatchLoader:
-    """Iterates over batches without end; the epochs follow one another.
+    """Iterates over batches endlessly, epoch after epoch.
 
-    `epoch` and `state_dict` tell about the batches handed out, not about those made ahead, so training goes on after a
+    `epoch` and `state_dict` refer to the batches handed out, not to those prefetched, so training resumes from a
     checkpoint with exactly the batch that would have come next. After the last batch of an epoch, `epoch` is the next.
     """
 
@@ -181,14 +182,14 @@ class BatchLoader:
         changed = [f"{name} {theirs.get(name)} → {value}" for name, value in ours.items() if theirs.get(name) != value]
         if changed:
             raise UserError(
-                f"the place in the training data cannot be found again, since this changed: {', '.join(changed)}; "
+                f"cannot resume at the same place in the training data, because this changed: {', '.join(changed)}; "
                 "resume with the options and corpora of the run, or start a new one"
             )
         self.close()
         self._place = Place(**state["place"])
 
     def close(self) -> None:
-        """Ends the thread; the next batch asked for starts it again."""
+        """Stops the thread; requesting another batch restarts it."""
         if self._prefetcher is not None:
             self._prefetcher.close()
             self._prefetcher = None
@@ -206,7 +207,7 @@ def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterat
 
 
 def ordered_batches(table: TokenizedCorpus, batch_tokens: int) -> list[Batch]:
-    """All rows, the longest first; `Batch.indices` tells where each belongs. For validation."""
+    """All rows, longest first, for validation; `Batch.indices` are their row numbers."""
     all_rows = np.arange(len(table))
     source_lengths, target_lengths = table.source_lengths[all_rows], table.target_lengths[all_rows]
     groups = bucket_by_length(source_lengths, target_lengths, batch_tokens, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""A thread that works ahead."""
+"""Prefetching in a background thread."""
 
 import queue
 import threading
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
-LONGEST_WAIT = 10.0  # seconds for the thread to notice that it shall end; it may hang in a network
+LONGEST_WAIT = 10.0  # seconds for the thread to notice that it must stop; it may be waiting for the network
 
 
 class Prefetcher(Generic[Item]):
-    """Runs an iterator in a thread, up to `depth` items ahead of its user.
+    """Runs an iterator in a thread, up to `depth` items ahead of the consumer.
 
-    An exception of the iterator is raised where the item is asked for. The thread ends with `close`, when the
-    prefetcher is forgotten, and before the interpreter ends; so it must not know the prefetcher.
+    An exception in the iterator is raised where the item is requested. The thread stops on `close`, when the prefetcher
+    is garbage-collected, and before the interpreter exits; so it must not hold a reference to the prefetcher.
     """
 
     def __init__(self, make_iterator: Callable[[], Iterator[Item]], depth: int) -> None:
@@ -63,11 +63,11 @@ def _finish(
     thread: threading.Thread, items: "queue.Queue[tuple[Item | None, BaseException | None]]", stop: threading.Event
 ) -> None:
     stop.set()
-    if thread is threading.current_thread():  # where the garbage collector may happen to run
+    if thread is threading.current_thread():  # the garbage collector may run in it
         return
     deadline = time.monotonic() + LONGEST_WAIT
     while thread.is_alive() and time.monotonic() < deadline:
         try:
-            items.get_nowait()  # makes room for what it is about to put
+            items.get_nowait()  # makes room for the item it is about to put
         except queue.Empty:
             thread.join(timeout=0.01)

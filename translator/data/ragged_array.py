@@ -1,4 +1,4 @@
-"""Rows of different lengths in one array: four bytes an id, where a list of Python's numbers takes about forty."""
+"""Rows of different lengths in one array: four bytes per id, where a list of Python ints takes about forty."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -7,7 +7,7 @@ import numpy as np
 
 
 class RaggedArray:
-    """Rows of ids, one after the other."""
+    """Concatenated rows of ids."""
 
     def __init__(self, ids: np.ndarray, lengths: np.ndarray) -> None:
         self.ids = ids  # int32
@@ -28,7 +28,7 @@ class RaggedArray:
         return cls(np.empty(int(lengths.sum(dtype=np.int64)), dtype=np.int32), lengths)
 
     def fill(self, start: int, rows: Sequence[np.ndarray]) -> None:
-        """Puts these rows at the positions from `start` on; they must have the lengths that were announced."""
+        """Copies the rows to the positions from `start` on; they must have the lengths given at creation."""
         np.concatenate(rows, out=self.ids[self.offsets[start] : self.offsets[start + len(rows)]])
 
     def rows(self, positions: np.ndarray) -> list[np.ndarray]:

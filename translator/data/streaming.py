@@ -1,9 +1,9 @@
-"""Batches of a corpus that is never stored: read, tokenised, shuffled in blocks and forgotten.
+"""Batches of a corpus that is never stored: read, tokenised, shuffled in blocks and discarded.
 
-An epoch reads the corpus once. Every block of `shuffle_buffer` pairs is tokenised, packed into batches by length and
-shuffled by (seed, epoch, block), so the order is reproducible and only one block is in memory. Pairs far apart in the
-corpus never meet in a batch. Each rank reads and tokenises everything and keeps its share of the batches: only so do
-all ranks have the same number of them.
+An epoch reads the corpus once. Each block of `shuffle_buffer` pairs is tokenised, batched by length and shuffled by
+(seed, epoch, block), so the order is reproducible and only one block is in memory. Pairs far apart in the corpus never
+share a batch. Each rank reads and tokenises everything and keeps its share of the batches: this is the only way to give
+all ranks the same number of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,12 +22,12 @@ CHUNK_PAIRS = 1_000  # tokenised together
 
 
 class StreamedBatches:
-    """Batches of the pairs of an iterable that can be read again and again, for `BatchLoader`.
+    """Batches of pairs from an iterable that can be read repeatedly, for `BatchLoader`.
 
-    Going on from a place reads and cleans again what comes before its block in the epoch, without tokenising it: about
-    as many seconds as reading took the first time. Pairs longer than `max_pieces` are left out (0 = none), and so is a
-    block with fewer pairs than ranks, which only the last one of an epoch can be. `Batch.indices` are numbers of pairs
-    in the order of reading.
+    Resuming from a place reads and cleans again everything before its block in the epoch, without tokenising it, which
+    takes about as long as reading it the first time. Pairs longer than `max_pieces` are dropped (0 = no limit), and so
+    is a block left with fewer pairs than ranks, usually the last one of an epoch. `Batch.indices` are the positions of
+    the pairs in reading order.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class StreamedBatches:
 
     @property
     def batches_per_epoch(self) -> int:
-        return 0  # a stream does not tell how long it is
+        return 0  # the length of a stream is unknown
 
     def _blocks(self, first: int) -> Iterator[tuple[int, list[tuple[str, str]], bool]]:
-        """Number and pairs of each block of an epoch, and whether it is the last one."""
+        """The number and the pairs of each block of an epoch, and whether it is the last one."""
         iterator = islice(iter(self.pairs), first * self.shuffle_buffer, None)
         texts = list(islice(iterator, self.shuffle_buffer))
         while texts:

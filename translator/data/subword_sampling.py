@@ -1,9 +1,9 @@
-"""Subword regularisation: the same words split differently in every epoch, reproducibly. BPE-dropout is next door.
+"""Subword regularisation: the same words are segmented differently in every epoch, reproducibly.
 
-SentencePiece can sample too, but from a generator that cannot be reset within a thread, so its samples cannot be made a
-function of (seed, epoch, example). Here both methods work on the ids of a sentence that is already tokenised; no text
-has to be kept for it. No piece crosses the start of a word, so words are sampled one by one, and what is worked out for
-a word is remembered.
+Unigram sampling is here, BPE-dropout in `translator.data.bpe_dropout`. SentencePiece can sample too, but its random
+generator cannot be reset within a thread, so its samples cannot be a function of (seed, epoch, example). Here both
+methods work on the ids of a tokenised sentence, so the text need not be kept. No piece crosses the start of a word, so
+words are sampled one by one, and the results for each word are cached.
 """
 
 import math
@@ -16,12 +16,12 @@ from random import Random
 from sentencepiece import SentencePieceProcessor
 
 WORD_START = "▁"  # SentencePiece's mark for the space before a word
-MAX_REMEMBERED_LENGTH = 24  # characters; longer words (and text without spaces) are rarely met again
-MAX_REMEMBERED = 2**18  # entries of the memory, some 100 MB at most
+MAX_REMEMBERED_LENGTH = 24  # characters; longer words (and text without spaces) rarely recur
+MAX_REMEMBERED = 2**18  # entries in the cache, about 100 MB at most
 
 
 class SubwordSampler(ABC):
-    """What both methods know of the vocabulary. Bytes and special ids are left alone."""
+    """What both methods need of the vocabulary. Bytes and special ids are never resegmented."""
 
     def __init__(self, processor: SentencePieceProcessor, strength: float) -> None:
         num_pieces = processor.get_piece_size()
@@ -31,19 +31,19 @@ class SubwordSampler(ABC):
         self.ids = {piece: i for i, piece in enumerate(self.pieces) if not fixed[i]}
         self.scores: list[float] = [processor.get_score(i) for i in range(num_pieces)]
         self.is_fixed = fixed
-        # A new word begins at these ids: they start one, or stand alone. It also begins after those that stand alone.
+        # A word begins at these ids: pieces that start a word, and fixed ids. One also begins after each fixed id.
         self.begins = [fixed[i] or piece.startswith(WORD_START) for i, piece in enumerate(self.pieces)]
 
     @abstractmethod
     def sample_rows(self, rows: Sequence[Sequence[int]], seeds: Sequence[str]) -> list[list[int]]:
-        """Another way to split each of the sentences with these ids, decided by its seed alone."""
+        """A new segmentation of each sentence with these ids, determined by its seed alone."""
 
 
 class UnigramSampling(SubwordSampler):
-    """Unigram sampling (Kudo 2018, section 3.2): a split x has probability P(x)^strength / Σ P(x')^strength.
+    """Unigram sampling (Kudo 2018, section 3.2): segmentation x has probability P(x)^strength / Σ P(x')^strength.
 
-    Sampled over all splits of a word by forward filtering and backward sampling; the sums of the forward pass are
-    remembered.
+    Sampled from all segmentations of a word by forward filtering and backward sampling; the sums of the forward pass
+    are cached.
     """
 
     def __init__(self, processor: SentencePieceProcessor, strength: float) -> None:
@@ -83,8 +83,8 @@ class UnigramSampling(SubwordSampler):
         return sampled[::-1]
 
     def _lattice(self, text: str) -> list[tuple[list[float], list[tuple[int, int]]]]:
-        """For each end: the cumulative weights of the pieces that arrive there, and these as (start, id)."""
-        log_sums = [0.0]  # of the weights of all splits up to here
+        """For each end position: the cumulative weights of the pieces that end there, and these as (start, id)."""
+        log_sums = [0.0]  # of the weights of all segmentations up to here
         lattice: list[tuple[list[float], list[tuple[int, int]]]] = [([], [])]
         for end in range(1, len(text) + 1):
             starts = range(max(0, end - self._longest_piece), end)

@@ -1,7 +1,7 @@
-"""Tokenised corpora on disk: Arrow tables, made once and found again by what they were made from.
+"""Tokenised corpora on disk: Arrow tables, built once and cached.
 
-A table's folder is named by a fingerprint of the cleaned text, the tokenizer and the options, so a change of any of
-them leads to another folder. It takes four bytes for each piece and sixteen for each pair.
+A table's folder is named by a fingerprint of the cleaned text, the tokenizer and the options, so changing any of them
+leads to another folder. It takes four bytes per piece and sixteen per pair.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ from translator.files.cache import made_folder
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1  # to be raised when the same inputs give another table
+FORMAT = 1  # raise it when the same inputs would give another table
 CHUNK_PAIRS = 4_000  # tokenised together by one process, and one record batch of the Arrow file
 IDS = pyarrow.list_(pyarrow.int32())
 SCHEMA = pyarrow.schema([("source", IDS), ("target", IDS)])
@@ -48,10 +48,10 @@ SCHEMA = pyarrow.schema([("source", IDS), ("target", IDS)])
 def tokenize_corpus(
     corpus: Corpus, tokenizer: Tokenizer, *, cache_dir: Path, num_processes: int = 0, max_pieces: int = 0
 ) -> TokenizedCorpus:
-    """The table of the corpus, made if it was not before.
+    """The table of the corpus, built unless it is cached.
 
-    Pairs with more than `max_pieces` pieces on a side are left out and counted; 0 is no limit. `num_processes`
-    tokenise, 0 being one for each core that this process may use, while this one reads, cleans and writes.
+    Pairs with more than `max_pieces` pieces on a side are dropped and counted; 0 means no limit. `num_processes` worker
+    processes tokenise (0 = one per core available to this process), while this one reads, cleans and writes.
     """
     made_from = [FORMAT, corpus.fingerprint, tokenizer.fingerprint, max_pieces]
     folder = cache_dir / f"table-{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]}"
@@ -120,11 +120,11 @@ def _encode_chunk(pairs: list[tuple[str, str]], tokenizer: Tokenizer, max_pieces
 def _encode_all(
     pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer, num_processes: int, max_pieces: int
 ) -> Iterator[_Chunk]:
-    """Chunks in the order of the pairs; no more than two for each process are under way."""
+    """Chunks in the order of the pairs, at most two per process in flight."""
     num_processes = num_processes or _num_cores()
     iterator = iter(pairs)
     first = list(islice(iterator, CHUNK_PAIRS))
-    if num_processes == 1 or len(first) < CHUNK_PAIRS:  # a small corpus is not worth other processes
+    if num_processes == 1 or len(first) < CHUNK_PAIRS:  # a small corpus is not worth starting workers
         while first:
             yield _encode_chunk(first, tokenizer, max_pieces)
             first = list(islice(iterator, CHUNK_PAIRS))
@@ -144,7 +144,7 @@ def _encode_all(
 
 
 def _can_fork() -> bool:
-    """Workers run SentencePiece alone, so on Linux they can be forked, unless CUDA has started: it does not survive."""
+    """Workers only run SentencePiece, so on Linux they can be forked, unless CUDA is initialised: forks break it."""
     return sys.platform == "linux" and not torch.cuda.is_initialized()
 
 
@@ -152,7 +152,7 @@ def _num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_worker: tuple[Tokenizer, int] | None = None  # of a worker process
+_worker: tuple[Tokenizer, int] | None = None  # set in worker processes only
 
 
 def _start_worker(tokenizer: Tokenizer, max_pieces: int) -> None:
@@ -163,7 +163,7 @@ def _start_worker(tokenizer: Tokenizer, max_pieces: int) -> None:
 
 
 def _exit_with_parent() -> None:
-    """Ends the worker when its parent is gone: a killed parent cannot end its workers, which would wait for ever."""
+    """Exits when the parent is gone: a killed parent cannot stop its workers, which would wait forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

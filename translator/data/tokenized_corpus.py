@@ -12,24 +12,24 @@ from translator.data.ragged_array import RaggedArray
 
 ARROW_NAME, DESCRIPTION_NAME = "pairs.arrow", "table.json"
 SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "source_lengths.npy", "target_lengths.npy"
-COPIED_TOGETHER = 2**12  # rows; the pages around them are resident meanwhile
+COPIED_TOGETHER = 2**12  # rows; their pages are resident while they are copied
 
 
 class TokenizedCorpus:
-    """Token ids of pairs: sources with EOS, targets with neither BOS nor EOS. Nothing but page cache holds them.
+    """Token ids of pairs: sources with EOS, targets with neither BOS nor EOS. They live in the page cache alone.
 
-    The lengths are those in a batch: with EOS, on both sides.
+    Lengths are as in a batch: with EOS on both sides.
     """
 
     FILES = (ARROW_NAME, SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME, DESCRIPTION_NAME)
 
     def __init__(
         self,
-        parts: Sequence[ArrowLists],  # one after the other; columns source and target
+        parts: Sequence[ArrowLists],  # concatenated; columns source and target
         source_lengths: ArrowLengths,
         target_lengths: ArrowLengths,
         *,
-        num_dropped: int,  # pairs that were left out because of `max_pieces`
+        num_dropped: int,  # pairs longer than `max_pieces`
         cleaning_report: dict[str, Any] | None = None,
     ) -> None:
         assert sum(map(len, parts)) == len(source_lengths) == len(target_lengths)
@@ -37,7 +37,7 @@ class TokenizedCorpus:
         self.source_lengths = source_lengths
         self.target_lengths = target_lengths
         self.num_dropped = num_dropped
-        self.cleaning_report = cleaning_report  # of the reading that the table was made from
+        self.cleaning_report = cleaning_report  # of the reading that the table was built from
 
     @classmethod
     def open(cls, folder: Path) -> "TokenizedCorpus":
@@ -58,7 +58,7 @@ class TokenizedCorpus:
         return self._column(0, indices), self._column(1, indices)
 
     def release(self) -> None:
-        """Gives back the memory of all that was read. Nothing is lost: views fetch their pages again."""
+        """Releases the pages that were read. Views stay valid: their pages are mapped again on access."""
         for part in self.parts:
             release(part.mapping)
 
@@ -72,7 +72,7 @@ class TokenizedCorpus:
 
 
 def join_tokenized(tables: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
-    """One table with the rows of all, in order."""
+    """One table with the rows of all tables, in order."""
     if len(tables) == 1:
         return tables[0]
     return TokenizedCorpus(
@@ -84,7 +84,7 @@ def join_tokenized(tables: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
 
 
 class LoadedRows:
-    """Copies of some rows of a table: a fraction of the memory of the pages that they lie in."""
+    """Copies of some rows of a table, which take a fraction of the memory of their pages."""
 
     def __init__(self, table: TokenizedCorpus, indices: np.ndarray) -> None:
         self._indices = np.unique(indices)
@@ -97,6 +97,6 @@ class LoadedRows:
             table.release()
 
     def rows(self, indices: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """As `TokenizedCorpus.rows`, of rows that were loaded."""
+        """As `TokenizedCorpus.rows`, for loaded rows."""
         positions = np.searchsorted(self._indices, indices)
         return self._source.rows(positions), self._target.rows(positions)

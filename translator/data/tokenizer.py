@@ -1,9 +1,9 @@
-"""SentencePiece models trained inside the program, with the special ids of `translator.ids`.
+"""SentencePiece models trained in-process, with the special ids of `translator.ids`.
 
-Text comes back from its ids as it was: nothing is normalised here (cleaning does that), spaces at the ends and several
-in a row are kept, and with byte fallback a character that is not in the vocabulary becomes its UTF-8 bytes. Without
-byte fallback unknown characters are lost, and "▁" (U+2581), which SentencePiece uses for the space, becomes one. Lone
-surrogates are no Unicode text and cannot be encoded.
+Decoding restores the text exactly: nothing is normalised here (cleaning does that), leading, trailing and repeated
+spaces are kept, and with byte fallback a character that is not in the vocabulary becomes its UTF-8 bytes. Without byte
+fallback, unknown characters are lost, and "▁" (U+2581), which SentencePiece uses for the space, becomes a space. Lone
+surrogates are not valid Unicode text and cannot be encoded.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from translator.ids import BOS, EOS, NUM_BYTES, NUM_SPECIAL, PAD, UNK
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1  # of the saved folder; a higher number makes cached tokenizers be trained anew
+FORMAT = 1  # of the saved folder; raising it retrains cached tokenizers
 SAMPLERS = {"bpe": BpeDropout, "unigram": UnigramSampling}
-# The trained unigram model depends on the number of threads, so it is the same on every machine.
+# The trained unigram model depends on the number of threads, so the number is the same on every machine.
 NUM_TRAINING_THREADS = 4
 MAX_TRAINING_PAIRS = 2_000_000
-MAX_SENTENCE_BYTES = 1_000_000  # SentencePiece leaves out longer ones; its own limit of 4,192 is short for paragraphs
-# Code points that are no characters, one of which stands for a "▁" in the text while SentencePiece looks at it.
+MAX_SENTENCE_BYTES = 1_000_000  # SentencePiece skips longer ones; its default of 4,192 is too low for paragraphs
+# Unicode noncharacters, one of which replaces each "▁" in the text while SentencePiece encodes it.
 NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 
 
@@ -43,7 +43,7 @@ class TokenizerOptions:
     joint: bool = True
     byte_fallback: bool = True
     character_coverage: float = 1.0
-    seed: int = 1  # of the choice of training pairs, where there are more than MAX_TRAINING_PAIRS
+    seed: int = 1  # for choosing training pairs if there are more than MAX_TRAINING_PAIRS
 
 
 class Tokenizer:
@@ -74,11 +74,11 @@ class Tokenizer:
         seed: int = 1,
         num_threads: int = NUM_TRAINING_THREADS,
     ) -> Self:
-        """Learns the pieces from the pairs, or from a random choice of two million where there are more.
+        """Learns the pieces from the pairs, or from a random sample of two million if there are more.
 
         Text that yields fewer pieces than `vocab_size` gives a smaller vocabulary, with a warning; a `vocab_size` too
-        small for the characters of the text is refused. (A `char` vocabulary with byte fallback just takes the most
-        frequent ones.) The same pairs and options give the same tokenizer; with unigram, the same threads too.
+        small for the characters of the text is rejected. (A `char` vocabulary with byte fallback just takes the most
+        frequent ones.) The same pairs and options give the same tokenizer; unigram also needs the same `num_threads`.
         """
         chosen = _choose(pairs, MAX_TRAINING_PAIRS, seed)
         sides = (
@@ -87,7 +87,7 @@ class Tokenizer:
             else [list(side) for side in zip(*chosen, strict=True)]
         )
         if not chosen or not all(any(map(str.strip, side)) for side in sides):
-            raise UserError("data.train: no text is left to train the tokenizer on; look at the report of the cleaning")
+            raise UserError("data.train: no text is left to train the tokenizer on; see the cleaning report")
         options = TokenizerOptions(kind, vocab_size, joint, byte_fallback, character_coverage, seed)
         return cls(kind, [_train_model(side, options, num_threads) for side in sides])
 
@@ -98,12 +98,12 @@ class Tokenizer:
             models = [(folder / name).read_bytes() for name in description["models"]]
             return cls(description["kind"], models)
         except FileNotFoundError as error:
-            raise UserError(f"{error.filename}: no such file; a tokenizer's folder has it") from error
+            raise UserError(f"{error.filename}: no such file; every tokenizer folder has one") from error
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
-            raise UserError(f"{folder}: not a tokenizer, or a damaged one ({error}); train it anew") from error
+            raise UserError(f"{folder}: not a tokenizer, or a damaged one ({error}); train it again") from error
 
     def save(self, folder: Path) -> None:
-        """Writes plain SentencePiece models, which other programs read too, and a description of them."""
+        """Writes plain SentencePiece models, which other programs can read too, and a description of them."""
         folder.mkdir(parents=True, exist_ok=True)
         names = ["joint.model"] if self.joint else ["source.model", "target.model"]
         for name, model in zip(names, self._models, strict=True):
@@ -121,21 +121,21 @@ class Tokenizer:
 
     @property
     def fingerprint(self) -> str:
-        """Tells tokenizers apart by what they do: a SHA-256 of the models."""
+        """SHA-256 of the kind and the models, which determine what a tokenizer does."""
         digests = [hashlib.sha256(model).hexdigest() for model in self._models]
         return hashlib.sha256(" ".join([self.kind, *digests]).encode()).hexdigest()
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of the pieces and EOS."""
+        """Ids of the pieces, then EOS."""
         return [[*row, EOS] for row in _encode(self._source, texts)]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of the pieces alone: batches add BOS in front and EOS at the end."""
+        """Ids of the pieces alone: batches add BOS and EOS."""
         return _encode(self._target, texts)
 
     def resample_source(self, rows: Sequence[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
-        """Other ways to split the same texts: BPE-dropout with probability `sampling`, or unigram sampling with it as
-        the exponent of the probabilities (the smaller, the more variety). Each row is a function of its seed alone."""
+        """Resegments the texts: BPE-dropout with probability `sampling`, or unigram sampling with `sampling` as the
+        exponent of the probabilities (the smaller, the more varied). The result of a row depends on its seed alone."""
         return self._sampler(0, sampling).sample_rows(rows, [f"source {seed}" for seed in seeds])
 
     def resample_target(self, rows: Sequence[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
@@ -151,11 +151,11 @@ class Tokenizer:
         return self._samplers[key]
 
     def decode_target(self, rows: Iterable[Sequence[int]]) -> list[str]:
-        """The texts; special ids are passed over, and bytes that are no UTF-8 become U+FFFD."""
+        """The texts; special ids are skipped, and bytes that are not valid UTF-8 become U+FFFD."""
         return [self._target.decode([int(i) for i in row if i >= NUM_SPECIAL]) for row in rows]
 
     def source_pieces(self, ids: Iterable[int]) -> list[str]:
-        """The pieces as SentencePiece writes them, "▁" being the space before a word."""
+        """The pieces as SentencePiece writes them, with "▁" for the space before a word."""
         return [self._source.id_to_piece(int(i)) for i in ids]
 
     def target_pieces(self, ids: Iterable[int]) -> list[str]:
@@ -165,7 +165,7 @@ class Tokenizer:
 def train_or_load_tokenizer(
     cache_dir: Path, pairs_fingerprint: str, options: TokenizerOptions, pairs: Iterable[tuple[str, str]]
 ) -> Tokenizer:
-    """The tokenizer for these pairs and options, trained if it was not before."""
+    """The tokenizer for these pairs and options, trained unless it is cached."""
     key = json.dumps([FORMAT, sentencepiece.__version__, pairs_fingerprint, asdict(options)], sort_keys=True)
     folder = cache_dir / f"tokenizer-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     made_folder(folder, lambda temporary: Tokenizer.train(pairs, **asdict(options)).save(temporary), "tokenizer.json")
@@ -173,7 +173,7 @@ def train_or_load_tokenizer(
 
 
 def _choose(pairs: Iterable[tuple[str, str]], max_pairs: int, seed: int) -> list[tuple[str, str]]:
-    """All pairs, or so many chosen at random in one pass (Vitter's Algorithm R)."""
+    """All pairs, or `max_pairs` of them chosen at random in one pass (Vitter's Algorithm R)."""
     random = Random(seed)
     chosen: list[tuple[str, str]] = []
     for number, pair in enumerate(pairs):
@@ -199,9 +199,9 @@ def _train_model(texts: list[str], options: TokenizerOptions, num_threads: int) 
 
 
 def _require_room(texts: list[str], options: TokenizerOptions) -> None:
-    """Refuses a vocabulary that has no room for the characters of the text."""
-    # A model of characters that has room for all has exactly the pieces that every model must have.
-    enough = len(set().union(*texts)) + NUM_SPECIAL + NUM_BYTES + 1  # and the space, even where the text has none
+    """Rejects a vocabulary that has no room for the characters of the text."""
+    # A character model with room for all of them has exactly the pieces that every model must have.
+    enough = len(set().union(*texts)) + NUM_SPECIAL + NUM_BYTES + 1  # and the space, even if the text has none
     least = _num_pieces(_run_trainer(texts, replace(options, kind="char", vocab_size=enough), num_threads=1))
     if options.vocab_size < least:
         raise UserError(
@@ -246,7 +246,7 @@ def _encode(processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str
 
 
 def _encode_mark(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[int]:
-    """Encodes a text in which somebody wrote SentencePiece's own mark for the space: it is kept as its bytes."""
+    """Encodes a text that contains SentencePiece's own mark for the space: the mark is kept as its UTF-8 bytes."""
     free = [c for c in NONCHARACTERS if c not in text and processor.piece_to_id(c) == UNK]
     stand_in, mark = (
         [processor.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode()] for character in (free[0], WORD_START)

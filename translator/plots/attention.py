@@ -1,4 +1,4 @@
-"""Attention maps: as a picture, and as a page that any browser shows."""
+"""Attention maps, as images and as an HTML page."""
 
 import functools
 import html
@@ -25,7 +25,7 @@ th.target { text-align: right }
 
 
 def attention_figure(source: Sequence[str], target: Sequence[str], weights: np.ndarray, title: str = "") -> Figure:
-    """A map with a row for each target piece and a column for each source piece; weights (T, S) lie between 0 and 1."""
+    """A map with a row per target piece and a column per source piece; the weights (T, S) are between 0 and 1."""
     families, _ = fonts_for("".join([*source, *target, title]))
     size = min(LARGEST_SIDE, 2 + 0.32 * len(source)), min(LARGEST_SIDE, 1.5 + 0.28 * len(target))
     figure = Figure(figsize=size, dpi=110, layout="constrained")
@@ -42,19 +42,19 @@ def attention_figure(source: Sequence[str], target: Sequence[str], weights: np.n
 
 
 def _draw(draw: Callable[[], object]) -> None:
-    """Draws without a warning for every character that no installed font has."""
+    """Draws without matplotlib's warning for each character that no installed font has."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         draw()
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib does not take for a formula, and whose unprintable characters do no harm."""
+    """Text that matplotlib does not parse as a formula, with unprintable characters replaced."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text).replace("$", r"\$")
 
 
 class AttentionPages:
-    """A folder with a picture of every line's attention and a page, index.html, with all of them."""
+    """A folder with an image of each line's attention and a page, index.html, with all the maps."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -66,7 +66,7 @@ class AttentionPages:
         self.page.write(html_start("Attention"))
 
     def add(self, number: int, heading: str, maps: Sequence[tuple[Sequence[str], Sequence[str], np.ndarray]]) -> None:
-        """The maps (source pieces, target pieces, weights) of line `number`: one, or one for each part of it."""
+        """Adds the maps (source pieces, target pieces, weights) of line `number`: one, or one per part of the line."""
         for part, (source, target, weights) in enumerate(maps, start=1):
             suffix = f"-{part}" if len(maps) > 1 else ""
             figure = attention_figure(source, target, weights)
@@ -104,7 +104,7 @@ def html_map(heading: str, source: Sequence[str], target: Sequence[str], weights
 
 
 def figure_pixels(figure: Figure) -> np.ndarray:
-    """The drawn figure as (height, width, 3) bytes, as TensorBoard takes it."""
+    """The drawn figure as (height, width, 3) bytes, the format that TensorBoard expects."""
     canvas = FigureCanvasAgg(figure)
     _draw(canvas.draw)
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()

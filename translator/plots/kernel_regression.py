@@ -1,4 +1,4 @@
-"""The picture of kernel regression: what attention pooling predicts, and the weights behind the predictions."""
+"""The kernel regression plot: the predictions of attention pooling and the weights behind them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True)
 class Regression:
-    """One way of pooling, asked at T points about S examples."""
+    """One kind of attention pooling, evaluated at T queries over S examples."""
 
     title: str
     predictions: np.ndarray  # (T,)
@@ -21,10 +21,10 @@ def draw_kernel_regression(
     example_x: np.ndarray,  # (S,), ascending
     example_y: np.ndarray,  # (S,)
     query_x: np.ndarray,  # (T,), ascending
-    truth: np.ndarray,  # (T,), the function without noise at the queries
+    truth: np.ndarray,  # (T,), the noise-free function at the queries
     regressions: Sequence[Regression],
 ) -> Figure:
-    """One column for each regression: the curve above, its attention weights below, on one axis of queries."""
+    """One column per regression: the curve above, its attention weights below, on the same query axis."""
     figure = Figure(figsize=(4.4 * len(regressions), 7.2), layout="constrained")
     axes = figure.subplots(2, len(regressions), squeeze=False, sharex=True, sharey="row")
     strongest = max(float(regression.weights.max()) for regression in regressions)
@@ -35,15 +35,14 @@ def draw_kernel_regression(
         curve.plot(query_x, regression.predictions, color="tab:red", linewidth=2.2, label="attention pooling")
         curve.set_title(regression.title)
         curve.margins(x=0)
-        # Cell borders half-way between neighbours, so that a cell lies at its query and at its example.
+        # Cell borders are halfway between neighbours, so that each cell is around its query and its example.
         image = heat.pcolormesh(
             _borders(query_x),
             np.arange(len(example_x) + 1) - 0.5,
             regression.weights.T,
             cmap="Blues",
-            norm=PowerNorm(
-                0.5, vmin=0, vmax=strongest
-            ),  # a square root, so that weak weights are seen beside strong ones
+            # A square root, so that weak weights are visible next to strong ones.
+            norm=PowerNorm(0.5, vmin=0, vmax=strongest),
             rasterized=True,
         )
         heat.set_xlabel("query x")
