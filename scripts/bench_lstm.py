@@ -10,11 +10,11 @@ matrix products of the classic model's step and nothing else: what would be left
 from functools import cache
 
 import torch
-from bench_common import Step, compete, our_step, plain_step
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from bench_common import Step, compete, our_step, plain_step
 from translator.data.batching import Batch
 from translator.ids import PAD
 from translator.models.lstm import LstmSeq2Seq

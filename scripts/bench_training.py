@@ -19,9 +19,9 @@ from pathlib import Path
 
 import psutil
 import torch
+
 from bench_common import NEARBY, NUM_WARM_UP, VOCAB_SIZE, our_step
 from bench_data import MEGABYTE, show
-
 from translator import cli
 from translator.build import (
     PreparedData,

@@ -8,10 +8,10 @@ import math
 from typing import Any
 
 import torch
-from bench_common import Step, compete, our_step, plain_step
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from bench_common import Step, compete, our_step, plain_step
 from translator.data.batching import Batch
 from translator.ids import PAD
 from translator.models.transformer import Transformer

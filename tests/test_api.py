@@ -1,7 +1,6 @@
 """`Translator.load` and the `translate` command on runs with real models."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import fields
@@ -14,6 +13,7 @@ from safetensors.torch import save_file as save_tensors
 from torch import Tensor
 
 import translator
+from support.processes import environment
 from translator import build, config
 from translator.api import search_options
 from translator.data.tokenizer import Tokenizer
@@ -159,11 +159,8 @@ def test_damaged_weights_and_unknown_devices_get_one_clear_line(
 
 
 def test_importing_the_package_does_not_load_torch() -> None:
-    import subprocess
-    import sys
-
     code = "import sys, translator; assert 'torch' not in sys.modules; translator.nothing"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    result = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
     assert "has no attribute 'nothing'" in result.stderr
 
 
@@ -173,7 +170,7 @@ def test_importing_the_package_does_not_load_torch() -> None:
     ids=["neither", "count", "policy"],
 )
 def test_threads_spin_briefly_unless_told_otherwise(given: dict[str, str], expected: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GOMP_", "OMP_"))}
+    unset = {name: value for name, value in environment().items() if not name.startswith(("GOMP_", "OMP_"))}
     command = [sys.executable, "-c", "import os, translator; print(os.environ.get('GOMP_SPINCOUNT'))"]
-    output = subprocess.run(command, env={**environment, **given}, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, env=unset | given, check=True, capture_output=True, text=True).stdout
     assert output.strip() == expected

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
+from support.processes import environment
 from translator import cli
 from translator.build import build_model
 from translator.config import Config, load, load_file, option_names, save_file
@@ -143,7 +144,7 @@ def test_mistakes_are_refused_by_name(overrides: list[str], facts: list[str]) ->
 
 def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "translator.train", "model.num_heads=7", "model.model_size=512"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=repository_on_path())
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment())
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.startswith("train: model.num_heads=7")
@@ -153,17 +154,11 @@ def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:
 
 def test_cfg_job_prints_the_composed_configuration(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "translator.train", "--cfg", "job", "+model=lstm", "seed=7"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=repository_on_path())
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment())
     assert result.returncode == 0, result.stderr
     (tmp_path / "config.yaml").write_text(result.stdout, encoding="utf-8")
     config = load_file(tmp_path / "config.yaml")
     assert (config.model.kind, config.seed) == ("lstm", 7)
-
-
-def repository_on_path() -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(CONFIGS.parent)}
 
 
 @pytest.mark.parametrize("model", ["lstm", "transformer"])

@@ -1,6 +1,5 @@
 """CTranslate2 computes what our Transformer computes, once it has been given the same weights."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2, of the development extra, is not installed")
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 VOCAB = 60
 MAX_LENGTH = 12

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import environment
 from translator import train
 from translator.config import Config
 from translator.demo import generate
@@ -26,7 +27,9 @@ QUICK = ["trainer=smoke", "trainer.max_updates=6", "trainer.validate_every=3", "
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -12,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent / "decoding"
-SCRIPT = FOLDER / "fake_command.py"
+from support.fake_command import SlowTranslator
+from support.fake_models import ByteTokenizer
+from support.processes import environment
+from translator import translate_files
+from translator.translate import main
 
 Command = Callable[..., tuple[int, bytes, str]]
 
@@ -21,14 +23,8 @@ Command = Callable[..., tuple[int, bytes, str]]
 @pytest.fixture
 def translate(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Command:
     """Runs the command in this process: exit code, standard output, standard error."""
-    from translator import translate_files
-    from translator.translate import main
-
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import fake_command
-
-    monkeypatch.setattr(translate_files, "Translator", fake_command.SlowTranslator)
-    monkeypatch.setattr(translate_files, "find_weights", lambda run_dir: SCRIPT)
+    monkeypatch.setattr(translate_files, "Translator", SlowTranslator)
+    monkeypatch.setattr(translate_files, "find_weights", lambda run_dir: Path(__file__))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object, stdin: bytes = b"") -> tuple[int, bytes, str]:
@@ -42,9 +38,8 @@ def translate(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixtur
 
 
 def start(*arguments: object, delay: float = 0, **options: object) -> "subprocess.Popen[bytes]":
-    environment = os.environ | {"TRANSLATE_DELAY": str(delay), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, **options)  # type: ignore[call-overload, no-any-return]
+    command = [sys.executable, "-m", "support.fake_command", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment(TRANSLATE_DELAY=str(delay)), **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_a_filter_answers_every_line_with_a_line(translate: Command) -> None:
@@ -67,8 +62,6 @@ def test_only_line_feeds_end_lines(translate: Command) -> None:
 
 
 def test_what_a_model_writes_cannot_break_a_line(translate: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fake_models import ByteTokenizer
-
     monkeypatch.setattr(ByteTokenizer, "decode_target", lambda self, ids: ["a\nb\r\tc" for _ in ids])
     assert translate(stdin=b"x\ny\n")[1] == b"a b \tc\na b \tc\n"
     assert translate("--format", "tsv", stdin=b"x\n")[1] == b"line\ttranslation\n1\ta b  c\n"

@@ -1,6 +1,5 @@
 """The command that proves resuming right: it agrees where it should, refuses as training does, and can disagree."""
 
-import os
 import re
 import signal
 import subprocess
@@ -11,21 +10,20 @@ from typing import Any
 
 import pytest
 
+from support.processes import environment
 from translator import train, verify_resume
 from translator.training.run_comparison import Finding
 from translator.verify_resume import Attempt
 
-REPOSITORY = Path(__file__).parents[1]
 SMOKE = ["experiment=smoke", "trainer.threads=1"]
 EQUAL, DIFFERENT = Finding("weights", "12 numbers", ""), Finding("weights", "12 numbers", "a.weight: 1 of 12 numbers")
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     (folder / "temporary").mkdir()
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(folder / "temporary")}
     command = [sys.executable, "-m", "translator.verify_resume", *arguments]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
+    return subprocess.Popen(command, cwd=folder, env=environment(TMPDIR=str(folder / "temporary")), text=True, **pipes)
 
 
 @pytest.mark.slow

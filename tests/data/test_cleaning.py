@@ -13,7 +13,6 @@ from translator.data.corpus import Corpus, Splits, open_text
 from translator.errors import UserError
 from translator.files.fingerprints import FileFingerprint, combined_fingerprint
 
-MULTI30K = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 OFF = Cleaning(False, False, 0, 0, False, False, False)
 Pairs = list[tuple[str, str]]
 
@@ -326,15 +325,14 @@ def test_report_survives_json() -> None:
     assert str(again) == str(report)
 
 
-@pytest.mark.skipif(not MULTI30K.exists(), reason="Multi30k is not beside the repository")
-def test_multi30k() -> None:
+def test_multi30k(multi30k: Path) -> None:
     splits = open_text(
         source="en",
         target="de",
-        train=[str(MULTI30K / "train")],
+        train=[str(multi30k / "train")],
         train_weights=None,
-        valid=str(MULTI30K / "val"),
-        test=str(MULTI30K / "test_2016_flickr"),
+        valid=str(multi30k / "val"),
+        test=str(multi30k / "test_2016_flickr"),
     )
     result = clean(splits, Cleaning())
     train = result.train[0][0]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,10 @@ import numpy as np
 import pytest
 import torch
 
+from support.corpora import NUMBERED_PAIRS as PAIRS
+from support.corpora import ListCorpus, numbered_tokenizer
+from support.numbered_batches import Numbers
+from support.processes import environment
 from translator.data import batching, blocks
 from translator.data import loader as loader_module
 from translator.data.batching import Batch, BatchSampler
@@ -26,22 +29,19 @@ from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.ids import EOS, PAD
 
-sys.path.insert(0, str(Path(__file__).parent))
-from test_tokenize_corpus import PAIRS, TOKENIZER, ListCorpus
-
-MULTI30K = Path(__file__).resolve().parents[3] / "shared/data/multi30k"
-
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> TokenizedCorpus:
-    return tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path_factory.mktemp("cache"), num_processes=1)
+    return tokenize_corpus(
+        ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path_factory.mktemp("cache"), num_processes=1
+    )
 
 
 def batches_of(
     table: TokenizedCorpus, *, sampling: float = 0.0, seed: int = 1, batch_tokens: int = 200
 ) -> CorpusBatches:
     sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=batch_tokens, seed=seed)
-    return CorpusBatches(table, sampler, tokenizer=TOKENIZER, sampling=sampling)
+    return CorpusBatches(table, sampler, tokenizer=numbered_tokenizer(), sampling=sampling)
 
 
 def content(batch: Batch) -> tuple[list[Any], ...]:
@@ -62,9 +62,9 @@ def test_batches_are_those_of_the_sampler(table: TokenizedCorpus) -> None:
                 batch = next(loader)
                 assert batch.indices.tolist() == rows.tolist()
                 for row, ids in zip(rows, batch.source, strict=True):
-                    assert ids[ids != PAD].tolist() == TOKENIZER.encode_source([PAIRS[row][0]])[0]
+                    assert ids[ids != PAD].tolist() == numbered_tokenizer().encode_source([PAIRS[row][0]])[0]
                 for row, ids in zip(rows, batch.target_out, strict=True):
-                    assert ids[ids != PAD].tolist() == [*TOKENIZER.encode_target([PAIRS[row][1]])[0], EOS]
+                    assert ids[ids != PAD].tolist() == [*numbered_tokenizer().encode_target([PAIRS[row][1]])[0], EOS]
             assert loader.state_dict()["place"] == {"epoch": epoch + 1, "position": 0, "block": 0}
 
 
@@ -141,7 +141,8 @@ def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenizedCorpus
                 for row, ids, out in zip(batch.indices.tolist(), batch.source, batch.target_out, strict=True):
                     rows[row] = out[out != PAD].tolist()
                     assert ids[ids != PAD][-1] == EOS
-            assert TOKENIZER.decode_target([rows[row] for row in range(len(PAIRS))]) == [text for _, text in PAIRS]
+            texts = numbered_tokenizer().decode_target([rows[row] for row in range(len(PAIRS))])
+            assert texts == [text for _, text in PAIRS]
             seen.append(rows)
     assert sum(seen[0][row] != seen[1][row] for row in seen[0]) > 0.5 * len(PAIRS)
     with BatchLoader(batches_of(table, sampling=0.3)) as again:
@@ -161,7 +162,7 @@ def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
         sampler = BatchSampler(
             table.source_lengths, table.target_lengths, batch_tokens=30, seed=1, rank=rank, num_ranks=num_ranks
         )
-        source = CorpusBatches(table, sampler, tokenizer=TOKENIZER, sampling=0.3)
+        source = CorpusBatches(table, sampler, tokenizer=numbered_tokenizer(), sampling=0.3)
         assert source.batches_per_epoch == len(sampler.epoch(0)) > loader_module.WINDOW
         epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
         rows += torch.cat([batch.indices for batch in epoch]).tolist()
@@ -169,8 +170,8 @@ def test_sampled_epochs_hold_every_row_once_in_as_many_batches(
 
 
 def test_sampled_batches_are_packed_by_their_new_lengths(tmp_path: Path) -> None:
-    table = tokenize_corpus(ListCorpus(PAIRS * 10), TOKENIZER, cache_dir=tmp_path, num_processes=1)
-    fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 1_000)
+    table = tokenize_corpus(ListCorpus(PAIRS * 10), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
+    fitted = fitted_batch_tokens(table, numbered_tokenizer(), 0.3, 1_000)
     source = batches_of(table, sampling=0.3, batch_tokens=fitted)
     epoch = [batch for batch, place in islice(source.batches(Place()), source.batches_per_epoch)]
     lengths = np.zeros((len(table), 2), dtype=np.int64)
@@ -185,8 +186,8 @@ def test_sampled_batches_are_packed_by_their_new_lengths(tmp_path: Path) -> None
 
 
 def test_the_budget_is_fitted_to_sampling(table: TokenizedCorpus) -> None:
-    assert fitted_batch_tokens(table, TOKENIZER, 0.0, 500) == 500
-    fitted = fitted_batch_tokens(table, TOKENIZER, 0.3, 500)
+    assert fitted_batch_tokens(table, numbered_tokenizer(), 0.0, 500) == 500
+    fitted = fitted_batch_tokens(table, numbered_tokenizer(), 0.3, 500)
     plain = int(table.target_lengths.sum())
     with BatchLoader(batches_of(table, sampling=0.3)) as loader:
         sampled = sum(next(loader).num_target_tokens for _ in range(len(batches_of(table).sampler.epoch(0))))
@@ -203,32 +204,6 @@ def test_validation_batches_hold_every_row_once_longest_first(table: TokenizedCo
 
 
 # Threads
-
-
-class Numbers:
-    """Batches of one row with a number; may fail at one of them."""
-
-    def __init__(self, fails_at: int = -1) -> None:
-        self.fails_at = fails_at
-        self.num_made = 0
-
-    @property
-    def description(self) -> dict[str, Any]:
-        return {}
-
-    @property
-    def batches_per_epoch(self) -> int:
-        return 0
-
-    def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
-        position = place.position
-        while True:
-            if position == self.fails_at:
-                raise UserError("row 5 is damaged")
-            self.num_made += 1
-            row = np.array([position + 10])
-            position += 1
-            yield Batch.from_rows([row], [row], row), Place(0, position)
 
 
 def test_an_exception_of_the_thread_is_raised_in_its_turn() -> None:
@@ -274,26 +249,24 @@ def test_a_forgotten_loader_ends_its_thread() -> None:
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "raise RuntimeError('boom')"])
 def test_the_interpreter_ends_while_a_loader_is_running(ending: str) -> None:
-    here = Path(__file__).resolve()
     script = f"""
-import sys; sys.path[:0] = [{str(here.parent)!r}, {str(here.parents[2])!r}]
-from test_loader import Numbers
+from support.numbered_batches import Numbers
 from translator.data.loader import BatchLoader
 loader = BatchLoader(Numbers())
 print(next(loader).indices.item(), flush=True)
 {ending}
 """
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
     assert result.stdout == "10\n"
     assert result.returncode == {"": 0, "raise SystemExit(3)": 3}.get(ending, 1)
     assert ("boom" in result.stderr) if "boom" in ending else (result.stderr == "")
 
 
-@pytest.mark.skipif(not MULTI30K.exists(), reason="needs the Multi30k files beside the repository")
-def test_padding_on_multi30k_is_below_three_percent(tmp_path: Path) -> None:
+def test_padding_on_multi30k_is_below_three_percent(multi30k: Path, tmp_path: Path) -> None:
     sides = []
     for language in ("en", "de"):
-        with gzip.open(MULTI30K / f"train.{language}.gz", "rt", encoding="utf-8") as file:
+        with gzip.open(multi30k / f"train.{language}.gz", "rt", encoding="utf-8") as file:
             sides.append(file.read().splitlines())
     pairs = list(zip(*sides, strict=True))
     tokenizer = Tokenizer.train(pairs, vocab_size=8_000)

@@ -1,27 +1,24 @@
 """Streamed batches: contents, order, shares of ranks and exact resumption, with nothing stored."""
 
 import json
-import sys
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import pytest
 import torch
 
+from support.corpora import NUMBERED_PAIRS as PAIRS
+from support.corpora import numbered_tokenizer
 from translator.data.batching import Batch
 from translator.data.loader import BatchLoader, Place
 from translator.data.streaming import StreamedBatches
 from translator.errors import UserError
 from translator.ids import EOS, PAD
 
-sys.path.insert(0, str(Path(__file__).parent))
-from test_tokenize_corpus import PAIRS, TOKENIZER
-
 
 def stream(pairs: object = PAIRS, **options: object) -> StreamedBatches:
     arguments = {"batch_tokens": 150, "seed": 1, "shuffle_buffer": 80, **options}
-    return StreamedBatches(pairs, TOKENIZER, **arguments)  # type: ignore[arg-type]
+    return StreamedBatches(pairs, numbered_tokenizer(), **arguments)  # type: ignore[arg-type]
 
 
 def epoch_of(source: StreamedBatches, epoch: int = 0) -> list[Batch]:
@@ -43,8 +40,8 @@ def test_an_epoch_has_every_pair_once_with_its_own_tokens() -> None:
     for batch in batches:
         assert len(batch) * batch.target_out.shape[1] <= 150
         for row, source, target in zip(batch.indices.tolist(), batch.source, batch.target_out, strict=True):
-            assert source[source != PAD].tolist() == TOKENIZER.encode_source([PAIRS[row][0]])[0]
-            assert target[target != PAD].tolist() == [*TOKENIZER.encode_target([PAIRS[row][1]])[0], EOS]
+            assert source[source != PAD].tolist() == numbered_tokenizer().encode_source([PAIRS[row][0]])[0]
+            assert target[target != PAD].tolist() == [*numbered_tokenizer().encode_target([PAIRS[row][1]])[0], EOS]
 
 
 def test_shuffled_within_blocks_and_differently_in_each_epoch() -> None:
@@ -123,7 +120,8 @@ def test_long_pairs_are_left_out_by_their_plain_length() -> None:
     expected = [
         row
         for row, (source, target) in enumerate(PAIRS)
-        if len(TOKENIZER.encode_source([source])[0]) - 1 <= limit and len(TOKENIZER.encode_target([target])[0]) <= limit
+        if len(numbered_tokenizer().encode_source([source])[0]) - 1 <= limit
+        and len(numbered_tokenizer().encode_target([target])[0]) <= limit
     ]
     assert 0 < len(expected) < len(PAIRS)
     for sampling in (0.0, 0.5):
@@ -138,7 +136,8 @@ def test_sampling_is_new_in_each_epoch_and_keeps_the_budget() -> None:
             assert len(batch) == 1 or len(batch) * batch.target_out.shape[1] <= 150
             for row, target in zip(batch.indices.tolist(), batch.target_out, strict=True):
                 rows[row] = target.tolist()
-        assert TOKENIZER.decode_target([rows[row] for row in range(len(PAIRS))]) == [text for _, text in PAIRS]
+        texts = numbered_tokenizer().decode_target([rows[row] for row in range(len(PAIRS))])
+        assert texts == [text for _, text in PAIRS]
         found.append([[i for i in rows[row] if i != PAD] for row in range(len(PAIRS))])
     assert found[0] != found[1]
 

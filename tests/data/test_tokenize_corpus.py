@@ -14,39 +14,14 @@ import numpy as np
 import pytest
 import torch
 
+from support.corpora import NUMBERED_PAIRS as PAIRS
+from support.corpora import ListCorpus, numbered_tokenizer
 from translator.data import tokenize_corpus as tokenizing
 from translator.data.cleaning import CleanedCorpus, Cleaning
-from translator.data.corpus import Corpus
 from translator.data.tokenize_corpus import tokenize_corpus
 from translator.data.tokenized_corpus import LoadedRows, TokenizedCorpus, join_tokenized
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
-from translator.files.fingerprints import FileFingerprint
-
-PAIRS = [(f"sentence number {i}" + " very" * (i % 9), f"Satz Nummer {i}" + " sehr" * (i % 7)) for i in range(300)]
-TOKENIZER = Tokenizer.train(PAIRS, vocab_size=320)
-
-
-class ListCorpus(Corpus):
-    """Pairs in memory; counts how often they are read."""
-
-    def __init__(self, pairs: list[tuple[str, str]], fingerprint: str = "a") -> None:
-        self.name = "train (a list)"
-        self.pairs = pairs
-        self.num_readings = 0
-        self._fingerprint = fingerprint
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        self.num_readings += 1
-        yield from self.pairs
-
-    @property
-    def files(self) -> list[FileFingerprint]:
-        return []
-
-    @property
-    def fingerprint(self) -> str:
-        return self._fingerprint
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +30,8 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def assert_holds(table: TokenizedCorpus, pairs: list[tuple[str, str]]) -> None:
-    sources = TOKENIZER.encode_source([source for source, _ in pairs])
-    targets = TOKENIZER.encode_target([target for _, target in pairs])
+    sources = numbered_tokenizer().encode_source([source for source, _ in pairs])
+    targets = numbered_tokenizer().encode_target([target for _, target in pairs])
     assert len(table) == len(pairs)
     found_sources, found_targets = table.rows(np.arange(len(pairs)))
     assert [row.tolist() for row in found_sources] == sources
@@ -69,28 +44,28 @@ def assert_holds(table: TokenizedCorpus, pairs: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("num_processes", [0, 1, 2, 3])
 def test_a_table_holds_the_tokens_of_the_corpus_in_order(tmp_path: Path, num_processes: int) -> None:
-    table = tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=num_processes)
+    table = tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=num_processes)
     assert_holds(table, PAIRS)
     assert table.num_dropped == 0
 
 
 def test_rows_come_in_any_order_and_again(tmp_path: Path) -> None:
-    table = tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    table = tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     wanted = np.array([299, 0, 31, 32, 63, 64, 0, 150])
     sources, targets = table.rows(wanted)
-    assert [row.tolist() for row in sources] == TOKENIZER.encode_source([PAIRS[i][0] for i in wanted])
-    assert [row.tolist() for row in targets] == TOKENIZER.encode_target([PAIRS[i][1] for i in wanted])
+    assert [row.tolist() for row in sources] == numbered_tokenizer().encode_source([PAIRS[i][0] for i in wanted])
+    assert [row.tolist() for row in targets] == numbered_tokenizer().encode_target([PAIRS[i][1] for i in wanted])
     loaded = LoadedRows(table, wanted[:4]).rows(wanted[[3, 0, 0]])
     assert [row.tolist() for row in loaded[0]] == [sources[i].tolist() for i in (3, 0, 0)]
     assert [row.tolist() for row in loaded[1]] == [targets[i].tolist() for i in (3, 0, 0)]
 
 
 def test_the_file_is_arrow_that_other_programs_read(tmp_path: Path) -> None:
-    tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     (file,) = tmp_path.glob("table-*/*.arrow")
     dataset = datasets.Dataset.from_file(str(file))
-    assert dataset["source"][:] == TOKENIZER.encode_source([source for source, _ in PAIRS])
-    assert dataset["target"][:] == TOKENIZER.encode_target([target for _, target in PAIRS])
+    assert dataset["source"][:] == numbered_tokenizer().encode_source([source for source, _ in PAIRS])
+    assert dataset["target"][:] == numbered_tokenizer().encode_target([target for _, target in PAIRS])
 
 
 def resident_kilobytes(folder: Path) -> dict[str, int]:
@@ -108,7 +83,7 @@ def resident_kilobytes(folder: Path) -> dict[str, int]:
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
 def test_mapped_pages_are_given_back(tmp_path: Path) -> None:
-    table = tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    table = tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     names = {"pairs.arrow", "source_lengths.npy", "target_lengths.npy"}
     assert resident_kilobytes(tmp_path) == dict.fromkeys(names, 0)
     sources, _ = table.rows(np.arange(300))
@@ -122,7 +97,7 @@ def test_mapped_pages_are_given_back(tmp_path: Path) -> None:
 
 def test_blank_sides_have_rows_too(tmp_path: Path) -> None:
     pairs = [("", ""), ("a", ""), ("", "b")]
-    assert_holds(tokenize_corpus(ListCorpus(pairs), TOKENIZER, cache_dir=tmp_path), pairs)
+    assert_holds(tokenize_corpus(ListCorpus(pairs), numbered_tokenizer(), cache_dir=tmp_path), pairs)
 
 
 def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -130,13 +105,14 @@ def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
     kept = [
         (source, target)
         for source, target in PAIRS
-        if len(TOKENIZER.encode_source([source])[0]) - 1 <= limit and len(TOKENIZER.encode_target([target])[0]) <= limit
+        if len(numbered_tokenizer().encode_source([source])[0]) - 1 <= limit
+        and len(numbered_tokenizer().encode_target([target])[0]) <= limit
     ]
     assert 0 < len(kept) < len(PAIRS)
     for num_processes in (1, 2):
         cache_dir = tmp_path / str(num_processes)
         table = tokenize_corpus(
-            ListCorpus(PAIRS), TOKENIZER, cache_dir=cache_dir, num_processes=num_processes, max_pieces=limit
+            ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=cache_dir, num_processes=num_processes, max_pieces=limit
         )
         assert_holds(table, kept)
         assert table.num_dropped == len(PAIRS) - len(kept)
@@ -144,38 +120,39 @@ def test_long_pairs_are_left_out_and_counted(tmp_path: Path) -> None:
 
 def test_a_limit_that_leaves_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.max_pieces=1: each of the 300 pairs"):
-        tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, max_pieces=1)
+        tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, max_pieces=1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_reused_when_nothing_changed_and_rebuilt_when_anything_did(tmp_path: Path) -> None:
     corpus = ListCorpus(PAIRS)
-    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1, max_pieces=100)
-    table = tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=2, max_pieces=100)
+    tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1, max_pieces=100)
+    table = tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=2, max_pieces=100)
     assert corpus.num_readings == 1
     assert_holds(table, PAIRS)
     other_tokenizer = Tokenizer.train(PAIRS, vocab_size=321)
     changed = ListCorpus(PAIRS[:200], fingerprint="b")
-    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1, max_pieces=99)
+    tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1, max_pieces=99)
     tokenize_corpus(corpus, other_tokenizer, cache_dir=tmp_path, num_processes=1, max_pieces=100)
-    assert len(tokenize_corpus(changed, TOKENIZER, cache_dir=tmp_path, num_processes=1, max_pieces=100)) == 200
+    table = tokenize_corpus(changed, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1, max_pieces=100)
+    assert len(table) == 200
     assert (corpus.num_readings, changed.num_readings) == (3, 1)
     assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_the_format_is_part_of_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = ListCorpus(PAIRS)
-    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     monkeypatch.setattr(tokenizing, "FORMAT", tokenizing.FORMAT + 1)
-    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     assert corpus.num_readings == 2
 
 
 def test_the_report_of_the_cleaning_is_kept(tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "blank"), PAIRS[0]]
-    first = tokenize_corpus(CleanedCorpus(ListCorpus(pairs), Cleaning()), TOKENIZER, cache_dir=tmp_path)
+    first = tokenize_corpus(CleanedCorpus(ListCorpus(pairs), Cleaning()), numbered_tokenizer(), cache_dir=tmp_path)
     corpus = CleanedCorpus(ListCorpus(pairs), Cleaning())
-    again = tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path)
+    again = tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path)
     assert len(again) == 300
     assert corpus.report.num_read == 0  # it was not read again
     assert again.cleaning_report == first.cleaning_report
@@ -191,9 +168,10 @@ def test_an_error_while_reading_leaves_nothing_behind(tmp_path: Path, num_proces
             raise UserError("line 101 is not UTF-8")
 
     with pytest.raises(UserError, match="line 101"):
-        tokenize_corpus(Broken(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=num_processes)
+        tokenize_corpus(Broken(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=num_processes)
     assert list(tmp_path.iterdir()) == []
-    assert len(tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=num_processes)) == 300
+    table = tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=num_processes)
+    assert len(table) == 300
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -205,7 +183,7 @@ def test_a_killed_build_is_not_taken_for_a_table(tmp_path: Path) -> None:
 
     context = multiprocessing.get_context("fork")
     arguments = {"cache_dir": tmp_path, "num_processes": 1}
-    process = context.Process(target=tokenize_corpus, args=(Endless(PAIRS), TOKENIZER), kwargs=arguments)
+    process = context.Process(target=tokenize_corpus, args=(Endless(PAIRS), numbered_tokenizer()), kwargs=arguments)
     process.start()
     deadline = time.monotonic() + 30
     while not any(file.stat().st_size > 10_000 for file in tmp_path.glob("*/*.arrow")):
@@ -215,7 +193,7 @@ def test_a_killed_build_is_not_taken_for_a_table(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.join()
     assert not [folder for folder in tmp_path.iterdir() if not folder.name.startswith(".")]
-    assert_holds(tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+    assert_holds(tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1), PAIRS)
 
 
 def test_two_builds_at_once_agree(tmp_path: Path) -> None:
@@ -223,34 +201,35 @@ def test_two_builds_at_once_agree(tmp_path: Path) -> None:
         """While it is read, somebody else makes the same table."""
 
         def __iter__(self) -> Iterator[tuple[str, str]]:
-            tokenize_corpus(ListCorpus(self.pairs), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+            tokenize_corpus(ListCorpus(self.pairs), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
             yield from self.pairs
 
-    assert_holds(tokenize_corpus(Nested(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+    assert_holds(tokenize_corpus(Nested(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1), PAIRS)
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_joined_tables_are_one_after_the_other(tmp_path: Path) -> None:
     parts = [PAIRS[:100], PAIRS[100:107], PAIRS[107:]]
     built = [
-        tokenize_corpus(ListCorpus(part, fingerprint=str(i)), TOKENIZER, cache_dir=tmp_path, num_processes=1)
+        tokenize_corpus(ListCorpus(part, fingerprint=str(i)), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
         for i, part in enumerate(parts)
     ]
     joined = join_tokenized(built)
     assert_holds(joined, PAIRS)
     mixed = np.array([299, 0, 106, 107, 0, 99, 100])
-    assert [row.tolist() for row in joined.rows(mixed)[0]] == TOKENIZER.encode_source([PAIRS[i][0] for i in mixed])
+    expected = numbered_tokenizer().encode_source([PAIRS[i][0] for i in mixed])
+    assert [row.tolist() for row in joined.rows(mixed)[0]] == expected
     assert join_tokenized(built[:1]) is built[0]
 
 
 def test_what_a_killed_build_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path)
+    tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path)
     (table_folder,) = tmp_path.iterdir()
     old, new = (tmp_path / f".tmp-{table_folder.name}-{name}" for name in ("old", "new"))
     table_folder.rename(old)
     new.mkdir()
     os.utime(old, (time.time() - 90_000,) * 2)
-    tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path)
+    tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {table_folder.name, new.name}
 
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 import random
 import subprocess
 import sys
@@ -17,28 +16,13 @@ import sentencepiece
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from support.corpora import ANIMAL_PAIRS as PAIRS
+from support.corpora import KINDS, animal_tokenizer, made_up_tokenizer, sample_target
+from support.processes import environment
 from translator.data import tokenizer as tokenizer_module
 from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
 from translator.errors import UserError
 from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
-
-PAIRS = [
-    (f"the {colour} {animal} sees {number} small houses", f"{kind} {tier} sieht {zahl} kleine Häuser")
-    for colour, kind in (("black", "schwarze"), ("white", "weiße"), ("green", "grüne"))
-    for animal, tier in (("dog", "Hunde"), ("cat", "Katzen"), ("horse", "Pferde"), ("bird", "Vögel"))
-    for number, zahl in (("two", "zwei"), ("three", "drei"), ("seven", "sieben"), ("twelve", "zwölf"))
-]
-KINDS = {"bpe": 400, "unigram": 330, "char": 400}
-TOKENIZERS = {kind: Tokenizer.train(PAIRS, kind=kind, vocab_size=size) for kind, size in KINDS.items()}
-
-# Made-up words of a few syllables, which a unigram model can split in many ways.
-SYLLABLES = ["ba", "kan", "to", "mir", "sel", "u", "lo", "den", "ri", "pas", "ge", "on"]
-MADE_UP = [
-    (" ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(8)), "a")
-    for rng in [random.Random(5)]
-    for _ in range(300)
-]
-UNIGRAM = Tokenizer.train(MADE_UP, kind="unigram", vocab_size=400)
 
 # Everything that is Unicode text: all but lone surrogates.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -46,7 +30,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 @pytest.fixture(params=list(KINDS))
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    return TOKENIZERS[request.param]
+    return animal_tokenizer(request.param)
 
 
 def test_special_ids_are_those_of_the_program(tokenizer: Tokenizer) -> None:
@@ -58,10 +42,6 @@ def test_sources_end_with_eos_and_targets_are_bare(tokenizer: Tokenizer) -> None
     assert source == [*target, EOS]
     assert all(i >= NUM_SPECIAL for i in target)
     assert "".join(tokenizer.source_pieces(source)) == "▁the▁dog</s>"
-
-
-def sample_target(tokenizer: Tokenizer, texts: list[str], sampling: float, seeds: list[str]) -> list[list[int]]:
-    return tokenizer.resample_target(tokenizer.encode_target(texts), sampling, seeds)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -79,7 +59,7 @@ def sample_target(tokenizer: Tokenizer, texts: list[str], sampling: float, seeds
 @example(text="<pad> <unk> <s> </s> <0x41> <0xE2><0x96><0x81>")
 @example(text="\ufeff\u200b\u00ad\u2028\u2029\ufdd0▁\ufffd\U0010ffff")
 def test_text_comes_back_unchanged(kind: str, text: str) -> None:
-    tokenizer = TOKENIZERS[kind]
+    tokenizer = animal_tokenizer(kind)
     (ids,) = tokenizer.encode_target([text])
     assert UNK not in ids
     assert tokenizer.decode_target([ids]) == [text]
@@ -91,7 +71,7 @@ def test_text_comes_back_unchanged(kind: str, text: str) -> None:
 @example(text="the the  the ñandú dogs", seed=1, sampling=0.5)
 def test_sampled_text_comes_back_unchanged(text: str, seed: int, sampling: float) -> None:
     for kind in ("bpe", "unigram"):
-        tokenizer = TOKENIZERS[kind]
+        tokenizer = animal_tokenizer(kind)
         ids = sample_target(tokenizer, [text], sampling, [str(seed)])
         assert tokenizer.decode_target(ids) == [text]
 
@@ -152,7 +132,8 @@ def test_no_text_is_refused(pairs: list[tuple[str, str]]) -> None:
 
 def test_training_is_silent_and_reproducible(capfd: pytest.CaptureFixture[str]) -> None:
     for kind, size in KINDS.items():
-        assert Tokenizer.train(iter(PAIRS), kind=kind, vocab_size=size).fingerprint == TOKENIZERS[kind].fingerprint
+        again = Tokenizer.train(iter(PAIRS), kind=kind, vocab_size=size)
+        assert again.fingerprint == animal_tokenizer(kind).fingerprint
     assert capfd.readouterr() == ("", "")
 
 
@@ -226,7 +207,7 @@ def test_sampling_is_a_function_of_the_seed_alone() -> None:
     texts = [target for _, target in PAIRS]
     seeds = [f"7 0 {row}" for row in range(len(texts))]
     for kind, sampling in (("bpe", 0.3), ("unigram", 0.3)):
-        tokenizer = TOKENIZERS[kind]
+        tokenizer = animal_tokenizer(kind)
         rows = sample_target(tokenizer, texts, sampling, seeds)
         backwards = sample_target(tokenizer, texts[::-1], sampling, seeds[::-1])
         fresh = Tokenizer.train(PAIRS, kind=kind, vocab_size=KINDS[kind])
@@ -241,30 +222,29 @@ def test_sampling_is_a_function_of_the_seed_alone() -> None:
 
 def test_sampling_is_the_same_in_another_process() -> None:
     texts = [target for _, target in PAIRS[:5]]
-    expected = [sample_target(TOKENIZERS[kind], texts, 0.3, list("abcde")) for kind in ("bpe", "unigram")]
+    expected = [sample_target(animal_tokenizer(kind), texts, 0.3, list("abcde")) for kind in ("bpe", "unigram")]
     script = (
-        "import sys; sys.path[:0] = [sys.argv[1], sys.argv[2]]; import test_tokenizer as t;"
-        "print([t.sample_target(t.TOKENIZERS[k], [b for _, b in t.PAIRS[:5]], 0.3, list('abcde'))"
+        "from support.corpora import ANIMAL_PAIRS, animal_tokenizer, sample_target;"
+        "print([sample_target(animal_tokenizer(k), [b for _, b in ANIMAL_PAIRS[:5]], 0.3, list('abcde'))"
         " for k in ('bpe', 'unigram')])"
     )
-    here = Path(__file__).resolve()
     result = subprocess.run(
-        [sys.executable, "-c", script, str(here.parent), str(here.parents[2])],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONHASHSEED": "123"},
+        env=environment(PYTHONHASHSEED="123"),
     )
     assert result.stdout.strip() == str(expected)
 
 
 def test_char_tokenizers_cannot_sample() -> None:
     with pytest.raises(ValueError, match="one way only"):
-        sample_target(TOKENIZERS["char"], ["a"], 0.1, ["0"])
+        sample_target(animal_tokenizer("char"), ["a"], 0.1, ["0"])
 
 
 def test_dropout_of_nothing_is_plain_bpe() -> None:
-    tokenizer = TOKENIZERS["bpe"]
+    tokenizer = animal_tokenizer("bpe")
     texts = [text for pair in PAIRS for text in pair] + ["unseen Wörter 犬 and  spaces "]
     seeds = ["0"] * len(texts)
     assert sample_target(tokenizer, texts, 1e-15, seeds) == tokenizer.encode_target(texts)
@@ -290,7 +270,7 @@ def largest_difference(samples: list[str], probabilities: dict[str, float]) -> f
 
 @pytest.mark.parametrize("word", ["Häuser", "schwarze" * 4])  # remembered, and too long for that
 def test_dropout_has_the_distribution_of_the_paper(word: str) -> None:
-    tokenizer = TOKENIZERS["bpe"]
+    tokenizer = animal_tokenizer("bpe")
     processor = tokenizer._target
     ranks = {processor.id_to_piece(i): -processor.get_score(i) for i in range(260, len(processor))}
     rng = random.Random(0)
@@ -311,7 +291,7 @@ def test_dropout_has_the_distribution_of_the_paper(word: str) -> None:
 
 
 def test_the_words_of_a_sentence_are_split_independently() -> None:
-    tokenizer = TOKENIZERS["bpe"]
+    tokenizer = animal_tokenizer("bpe")
     (plain,) = tokenizer.encode_target(["Häuser"])
     num_samples = 20_000
     rows = sample_target(tokenizer, ["Häuser Häuser"] * num_samples, 0.1, [str(i) for i in range(num_samples)])
@@ -325,7 +305,7 @@ def test_the_words_of_a_sentence_are_split_independently() -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_blank_rows_are_sampled_too(kind: str) -> None:
-    tokenizer = TOKENIZERS[kind]
+    tokenizer = animal_tokenizer(kind)
     assert tokenizer.resample_target([], 0.3, []) == []
     assert tokenizer.resample_target([[], []], 0.3, ["a", "b"]) == [[], []]
     (word,) = tokenizer.encode_target(["Häuser"])
@@ -349,7 +329,7 @@ def all_splits(text: str, scores: dict[str, float]) -> dict[str, float]:
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 def test_unigram_sampling_has_the_distribution_of_the_paper(alpha: float) -> None:
-    tokenizer = UNIGRAM
+    tokenizer = made_up_tokenizer()
     processor = tokenizer._target
     scores = {processor.id_to_piece(i): processor.get_score(i) for i in range(260, len(processor))}
     splits = all_splits("▁kantomir", scores)
@@ -364,6 +344,6 @@ def test_unigram_sampling_has_the_distribution_of_the_paper(alpha: float) -> Non
 
 def test_long_words_are_sampled_by_unigram_too() -> None:
     word = "kantomirseldenpasge" * 3
-    rows = sample_target(UNIGRAM, [word] * 20, 0.1, [str(i) for i in range(20)])
+    rows = sample_target(made_up_tokenizer(), [word] * 20, 0.1, [str(i) for i in range(20)])
     assert len(set(map(tuple, rows))) > 10
-    assert set(UNIGRAM.decode_target(rows)) == {word}
+    assert set(made_up_tokenizer().decode_target(rows)) == {word}

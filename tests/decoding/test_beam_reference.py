@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-from fake_models import TableModel, batch_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.fake_models import TableModel, batch_of
 from translator.decoding.search import SearchOptions, search
 from translator.ids import BOS, EOS, PAD
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from fake_models import TableModel, all_outputs, batch_of
 
+from support.fake_models import TableModel, all_outputs, batch_of
 from translator.decoding.constraints import Constraints, ForbiddenSequences, ban_repeated_ngrams, penalize_repetition
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from fake_models import TableModel, batch_of
 
+from support.fake_models import TableModel, batch_of
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search

@@ -1,5 +1,4 @@
-from fake_models import ByteTokenizer, CopyModel
-
+from support.fake_models import ByteTokenizer, CopyModel
 from translator.decoding.forbidden_words import forbidden_sequences, spellings
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions

@@ -3,8 +3,8 @@ from collections import Counter
 
 import pytest
 import torch
-from fake_models import TableModel, all_outputs, batch_of
 
+from support.fake_models import TableModel, all_outputs, batch_of
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.greedy_and_sampling import draw, truncated_probabilities
 from translator.decoding.search import Sampling, SearchOptions, search

@@ -4,8 +4,8 @@ import random
 
 import pytest
 import torch
-from fake_models import ByteTokenizer, CopyModel, TableModel
 
+from support.fake_models import ByteTokenizer, CopyModel, TableModel
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import Sampling, SearchOptions
 from translator.languages import alignment_tokens

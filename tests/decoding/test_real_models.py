@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from fake_models import batch_of
 
+from support.fake_models import batch_of
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search

@@ -5,10 +5,10 @@ import math
 
 import pytest
 import torch
-from fake_models import TableModel, all_outputs, batch_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.fake_models import TableModel, all_outputs, batch_of
 from translator.decoding.beam import beam_search, top_candidates
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.greedy_and_sampling import sample

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from fake_models import ByteTokenizer, TableModel
 
+from support.fake_models import ByteTokenizer, TableModel
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
 from translator.decoding.workers import for_each

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import environment
 from translator.demo import LANGUAGES, Example, generate, write
 from translator.demo import generator as generator_module
 from translator.demo.combinations import Combination, split_of, split_of_all
@@ -104,11 +105,10 @@ def test_corpus_does_not_depend_on_hash_randomisation() -> None:
         "corpus = generate(seed=2, num_train=40, num_valid=4, num_test=4)\n"
         "print([example.text['de'] for split in corpus.values() for example in split])"
     )
-    root = Path(generator_module.__file__).parents[2]
     outputs = {
         subprocess.run(
             [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(root), "PYTHONIOENCODING": "utf-8"},
+            env=environment(PYTHONHASHSEED=seed, PYTHONIOENCODING="utf-8"),
             capture_output=True,
             check=True,
         ).stdout

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from contract_cases import MODELS, VOCAB, assert_equal, feed, logits, make, make_batch, start
 from torch.nn import functional as F
 
+from support.contract_cases import MODELS, VOCAB, assert_equal, feed, logits, make, make_batch, start
 from translator.attention.softmax import lengths_to_mask
 from translator.models.base import Seq2Seq
 from translator.training.probe import probe

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from contract_cases import (
+
+from support.contract_cases import (
     KINDS,
     MODELS,
     TRAINING_MODELS,
@@ -18,7 +19,6 @@ from contract_cases import (
     start,
     transformer,
 )
-
 from translator.attention.scores import SCORES
 from translator.models.base import Seq2Seq
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from training_toys import make_model, same, weights
 
+from support.processes import environment
+from support.training_toys import make_model, same, weights
 from translator.errors import UserError
 from translator.files import atomic
 from translator.runs.weights import average_weights, collect_weights, restore_weights, write_tensors
@@ -134,7 +135,7 @@ def test_a_write_that_the_system_refuses(tmp_path: Path) -> None:
     """No simulation: the operating system does not let the file grow."""
     pytest.importorskip("resource")
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "checkpoints")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=True)
     assert "refused:" in result.stdout
     store = make_store(tmp_path)
     assert names(store) == ["step-00000001"]
@@ -180,7 +181,7 @@ for moment in range(100):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process made by fork")
 def test_a_kill_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
     """A process dies before its first, second, third … change on the disk, until one gets through all its saves."""
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], timeout=120, check=True)
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=environment(), timeout=120, check=True)
     found = []
     for moment in sorted(int(folder.name) for folder in tmp_path.iterdir()):
         store = make_store(tmp_path / str(moment))

@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 import torch
-from training_toys import make_model, same, weights
 
+from support.processes import environment
+from support.training_toys import make_model, same, weights
 from translator.errors import UserError
 from translator.kernels import allocator
 from translator.training.ema import ExponentialMovingAverage
@@ -151,7 +152,7 @@ else:
 def test_memory_is_kept(thread: str) -> None:
     """64 MB are 16,000 pages: without the setting every round would fault all of them in again."""
     result = subprocess.run(
-        [sys.executable, "-c", KEEP, thread], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", KEEP, thread], env=environment(), capture_output=True, text=True, check=True, timeout=120
     )
     accepted, faults = result.stdout.split()
     if accepted == "False":

@@ -146,7 +146,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_summary_counts_shared_weights_once() -> None:
-    from training_toys import VOCAB_SIZE, ToyModel
+    from support.training_toys import VOCAB_SIZE, ToyModel
 
     total = VOCAB_SIZE * 12 + VOCAB_SIZE + 12 * 12 + 12 + 24
     assert f"{total:,}" in model_summary(ToyModel())

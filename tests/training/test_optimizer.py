@@ -3,8 +3,8 @@
 import pytest
 import torch
 from torch import nn
-from training_toys import ToyLoader, ToyModel, make_model, same, weights
 
+from support.training_toys import ToyLoader, ToyModel, make_model, same, weights
 from translator.training.optimizer import build_optimizer, optimizer_tensors, restore_optimizer, split_parameters
 
 OPTIONS = {"name": "adamw", "learning_rate": 0.1, "betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.5}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from training_toys import Stop, ToyLoader, make_model, make_trainer, same, stop_after, weights
 
+from support.training_toys import Stop, ToyLoader, make_model, make_trainer, same, stop_after, weights
 from translator.errors import UserError
 from translator.training.random_state import seed_everything
 from translator.training.trainer import Trainer

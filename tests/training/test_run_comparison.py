@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from training_toys import Stop, make_model, make_trainer, stop_after
 
+from support.training_toys import Stop, make_model, make_trainer, stop_after
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
 from translator.training import run_comparison

@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM: finish, save, say how to go on, and the conventional exit code."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from training_toys import make_trainer, same, weights
 
+from support.processes import environment
+from support.training_toys import make_trainer, same, weights
 from translator.training.random_state import seed_everything
 from translator.training.schedule import LearningRate
 from translator.training.signals import Interrupted, StopSignals
@@ -18,12 +18,11 @@ from translator.training.signals import Interrupted, StopSignals
 PROGRAM = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from training_toys import make_trainer
+from support.training_toys import make_trainer
 from translator.training.random_state import seed_everything
 from translator.training.schedule import LearningRate
 
-where, folder = sys.argv[2], Path(sys.argv[3])
+where, folder = sys.argv[1], Path(sys.argv[2])
 seed_everything(11)
 schedule = LearningRate("constant", 1e-2, 1)
 trainer = make_trainer(folder, max_updates=10**6, validate_every=3, learning_rate=schedule)
@@ -41,9 +40,8 @@ sys.exit(trainer.fit().exit_code)
 
 
 def start(where: str, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), where, str(folder)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    command = [sys.executable, "-c", PROGRAM, where, str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     assert process.stdout is not None
     assert process.stdout.readline() == "now\n"
     return process

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from training_toys import ToyLoader, ToyModel, make_model, make_trainer, make_validator, same, weights
 
+from support.training_toys import ToyLoader, ToyModel, make_model, make_trainer, make_validator, same, weights
 from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.runs.weights import average_weights, collect_weights

@@ -1,7 +1,6 @@
 """Two processes over Gloo: the same curve as one, a common end, and a word about who died."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -11,27 +10,24 @@ from typing import Any
 
 import pytest
 import torch
-from training_toys import make_model, make_trainer, weights
 
+from support.processes import environment
+from support.training_toys import make_double_trainer, weights
 from translator.errors import UserError
 from translator.training.distributed import Ranks, _buckets
-from translator.training.monitor import Monitor, UpdateReport
-
-SETTINGS: dict[str, Any] = {"max_updates": 8, "validate_every": 4, "update_tokens": 60}
 
 PROGRAM = """
 import json, os, signal, sys, time
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import test_two_ranks as here
+from support.training_toys import make_double_trainer, weights
 from translator.training.distributed import connect
 
-mode, folder = sys.argv[2], Path(sys.argv[3])
+mode, folder = sys.argv[1], Path(sys.argv[2])
 with connect("cpu", timeout_minutes=0.2 if mode == "slow" else 30) as ranks:
     if mode == "slow" and ranks.is_main:
         time.sleep(14)  # longer than the ranks would wait for each other elsewhere
     ranks.wait_for_all()
-    trainer, losses = here.make_double_trainer(folder, ranks)
+    trainer, losses = make_double_trainer(folder, ranks)
     collect = trainer.updater.collect
 
     def meddle(*arguments, **options):
@@ -49,38 +45,22 @@ with connect("cpu", timeout_minutes=0.2 if mode == "slow" else 30) as ranks:
         assert trainer.resume() == 4
     result = trainer.fit()
     if ranks.is_main:
-        stored = {name: tensor.tolist() for name, tensor in here.weights(trainer.model).items()}
+        stored = {name: tensor.tolist() for name, tensor in weights(trainer.model).items()}
         (folder / "result.json").write_text(json.dumps([losses, result.history, stored]))
 sys.exit(result.exit_code)
 """
-
-
-class LossKeeper(Monitor):
-    def __init__(self, losses: list[float], rank: int) -> None:
-        super().__init__(None, log_every=1000, rank=rank)
-        self.losses = losses
-
-    def update(self, report: UpdateReport) -> None:
-        self.losses.append(report.loss_sum / report.num_tokens)
-
-
-def make_double_trainer(folder: Path, ranks: Ranks) -> Any:
-    losses: list[float] = []
-    model = make_model(seed=1 + ranks.rank).double()  # the first rank's weights count, whatever the others start with
-    monitor = LossKeeper(losses, ranks.rank)
-    return make_trainer(folder, model=model, ranks=ranks, monitor=monitor, **SETTINGS), losses
 
 
 def run_two(mode: str, folder: Path) -> list[subprocess.CompletedProcess[str]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", PROGRAM, str(Path(__file__).parent), mode, str(folder)]
+    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    command = [sys.executable, "-c", PROGRAM, mode, str(folder)]
     processes = [
         subprocess.Popen(
             command,
-            env=os.environ | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            env=environment(**common, RANK=str(rank), LOCAL_RANK=str(rank)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from training_toys import ToyLoader, ToyModel, gradients, make_batch, make_model, same, weights
 
+from support.training_toys import ToyLoader, ToyModel, gradients, make_batch, make_model, same, weights
 from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.training.distributed import Ranks

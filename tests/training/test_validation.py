@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from training_toys import make_batch, make_model, make_validator
 
+from support.training_toys import make_batch, make_model, make_validator
 from translator.training.distributed import Ranks
 from translator.training.validation import TextScores, ValidationResult
 

@@ -1,4 +1,4 @@
-"""The `translate` command with a model that copies: `python fake_command.py OPTIONS`. Each call may be slowed down."""
+"""The `translate` command with a model that copies: `python -m support.fake_command`. Calls may be slowed down."""
 
 import os
 import sys
@@ -6,15 +6,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-
-from fake_models import ByteTokenizer, CopyModel  # noqa: E402
-
-from translator import translate_files  # noqa: E402
-from translator.api import Translator  # noqa: E402
-from translator.data.cleaning import normalize_text  # noqa: E402
-from translator.decoding.line_translator import Translation  # noqa: E402
-from translator.decoding.search import SearchOptions  # noqa: E402
+from support.fake_models import ByteTokenizer, CopyModel
+from translator import translate_files
+from translator.api import Translator
+from translator.data.cleaning import normalize_text
+from translator.decoding.line_translator import Translation
+from translator.decoding.search import SearchOptions
 
 
 class SlowTranslator(Translator):

@@ -15,7 +15,7 @@ from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
 from translator.training.loss import TranslationLoss
-from translator.training.monitor import Monitor
+from translator.training.monitor import Monitor, UpdateReport
 from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
@@ -191,3 +191,23 @@ def stop_after(count: int) -> Callable[..., None]:
             raise Stop
 
     return call
+
+
+DOUBLE_SETTINGS: dict[str, Any] = {"max_updates": 8, "validate_every": 4, "update_tokens": 60}
+
+
+class LossKeeper(Monitor):
+    def __init__(self, losses: list[float], rank: int) -> None:
+        super().__init__(None, log_every=1000, rank=rank)
+        self.losses = losses
+
+    def update(self, report: UpdateReport) -> None:
+        self.losses.append(report.loss_sum / report.num_tokens)
+
+
+def make_double_trainer(folder: Path, ranks: Ranks) -> tuple[Trainer, list[float]]:
+    """A trainer of one of several processes, in float64, and the losses of its updates."""
+    losses: list[float] = []
+    model = make_model(seed=1 + ranks.rank).double()  # the first rank's weights count, whatever the others start with
+    monitor = LossKeeper(losses, ranks.rank)
+    return make_trainer(folder, model=model, ranks=ranks, monitor=monitor, **DOUBLE_SETTINGS), losses
