@@ -27,8 +27,8 @@ from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.training.loss import TranslationLoss
 
-# Multi30k where it lies beside the repository; --data names another prefix.
-NEARBY = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k" / "train"
+MULTI30K_VARIABLE = "TRANSLATOR_MULTI30K"  # names the folder with train.en.gz, val.en.gz and so on
+DEFAULT_DATA = f"default: Multi30k in the folder that {MULTI30K_VARIABLE} names, else the demo corpus"
 VOCAB_SIZE = 6_000
 BATCH_TOKENS = 4_096
 NUM_WARM_UP = 3
@@ -36,11 +36,16 @@ Step = Callable[[Batch], None]
 Make = Callable[[str, int], tuple[nn.Module, Step]]  # competitor's name and vocabulary size to model and training step
 
 
+def multi30k(split: str) -> str | None:
+    """The prefix of the files of a split of Multi30k; None where the environment does not say where they are."""
+    folder = os.environ.get(MULTI30K_VARIABLE)
+    return str(Path(folder) / split) if folder else None
+
+
 def parse_arguments(description: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = str(NEARBY) if Path(f"{NEARBY}.en.gz").exists() else None
     parser.add_argument(
-        "--data", default=default, metavar="PREFIX", help="PREFIX.en and PREFIX.de; else the demo corpus"
+        "--data", default=multi30k("train"), metavar="PREFIX", help=f"PREFIX.en and PREFIX.de ({DEFAULT_DATA})"
     )
     parser.add_argument("--batches", type=int, default=30, help="timed batches in each turn (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each competitor (default: %(default)s)")

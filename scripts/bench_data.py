@@ -2,7 +2,8 @@
 
     python scripts/bench_data.py [--data PREFIX] [--source en] [--target de]
 
-Without --data it takes Multi30k where that lies beside the repository, and else the demo corpus.
+Without --data it takes Multi30k from the folder that the environment variable TRANSLATOR_MULTI30K names (train.en.gz
+and so on), or the demo corpus if it is not set.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 import psutil
 import torch
 
+from bench_common import DEFAULT_DATA, multi30k
 from translator.data.batching import Batch, BatchSampler
 from translator.data.cleaning import CleanedCorpus, Cleaning
 from translator.data.corpus import Corpus, open_text
@@ -29,7 +31,6 @@ from translator.kernels.allocator import keep_memory
 from translator.models.transformer import Transformer
 from translator.training.loss import TranslationLoss
 
-MULTI30K = Path(__file__).resolve().parents[2] / "shared/data/multi30k/train"
 MEGABYTE = 2**20
 TRAINING_BATCHES = 12
 MEMORY_COPIES = 3  # of the repeated corpus, to see that memory does not grow any more
@@ -164,7 +165,7 @@ def show_memory(num_pairs: int, cache_dir: Path, batch_tokens: int, copies: int 
 
 
 def open_corpus(options: argparse.Namespace, folder: str) -> Corpus:
-    if options.data is None and not list(MULTI30K.parent.glob(f"{MULTI30K.name}.*")):
+    if options.data is None:
         splits = open_demo(
             folder=folder,
             source=options.source,
@@ -175,16 +176,25 @@ def open_corpus(options: argparse.Namespace, folder: str) -> Corpus:
             num_test=100,
         )
     else:
-        prefix = str(options.data or MULTI30K)
         splits = open_text(
-            source=options.source, target=options.target, train=[prefix], train_weights=None, valid=prefix, test=None
+            source=options.source,
+            target=options.target,
+            train=[options.data],
+            train_weights=None,
+            valid=options.data,
+            test=None,
         )
     return splits.train[0][0]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", metavar="PREFIX", help="PREFIX.en and PREFIX.de, perhaps with .gz")
+    parser.add_argument(
+        "--data",
+        default=multi30k("train"),
+        metavar="PREFIX",
+        help=f"PREFIX.en and PREFIX.de, perhaps with .gz ({DEFAULT_DATA})",
+    )
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="de")
     parser.add_argument("--batch-tokens", type=int, default=4_096)

@@ -3,9 +3,10 @@
     python scripts/bench_training.py [--data PREFIX --valid PREFIX] [--run DIR]
 
 The loop is the real one, with data, logging and all; the bare step is forward, backward, clipping and Adam on batches
-that are there already. They take turns in one process. Without --data it takes Multi30k where that lies beside the
-repository, and else the demo corpus. A model that has learnt nothing translates until it is stopped, so give a finished
-run with --run for a fair cost of validation.
+that are there already. They take turns in one process. Without --data it takes Multi30k from the folder that the
+environment variable TRANSLATOR_MULTI30K names (train.en.gz, val.en.gz and so on), or the demo corpus if it is not set.
+A model that has learnt nothing translates until it is stopped, so give a finished run with --run for a fair cost of
+validation.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from bench_common import NEARBY, NUM_WARM_UP, VOCAB_SIZE, our_step
+from bench_common import DEFAULT_DATA, NUM_WARM_UP, VOCAB_SIZE, multi30k, our_step
 from bench_data import MEGABYTE, show
 from translator import cli
 from translator.build import (
@@ -207,9 +208,10 @@ def measure_validation(config: Config, data: PreparedData, model: Seq2Seq, token
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    train, valid = (str(NEARBY), str(NEARBY.with_name("val"))) if Path(f"{NEARBY}.en.gz").exists() else (None, None)
-    parser.add_argument("--data", default=train, metavar="PREFIX", help="PREFIX.en and PREFIX.de for training")
-    parser.add_argument("--valid", default=valid, metavar="PREFIX", help="the same for validation")
+    parser.add_argument(
+        "--data", default=multi30k("train"), metavar="PREFIX", help=f"PREFIX.en and PREFIX.de ({DEFAULT_DATA})"
+    )
+    parser.add_argument("--valid", default=multi30k("val"), metavar="PREFIX", help="the same for validation")
     parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run, whose validation is timed")
     parser.add_argument("--batches", type=int, default=50, help="timed turns of the loop (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2)
