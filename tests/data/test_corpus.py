@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from translator.data.corpus import Corpus, Splits, TextCorpus, TsvCorpus, open_text
+from translator.demo import files
 from translator.demo.corpus import open_demo
 from translator.errors import UserError
 
@@ -194,7 +195,7 @@ def writings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
                 write_lines(folder / f"{split}.{language}", lines)
             write_lines(folder / f"{split}.{source}-{target}.align", ["0-0"] * sizes[f"num_{split}"])
 
-    monkeypatch.setattr("translator.demo.files.write", write)
+    monkeypatch.setattr(files, "write", write)
     return directions
 
 
@@ -233,7 +234,7 @@ def test_demo_is_written_again_when_the_grammar_changes(
     tmp_path: Path, writings: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_demo(folder=str(tmp_path), **REQUEST)
-    monkeypatch.setattr("translator.demo.files._generator_version", lambda _: "a newer one")
+    monkeypatch.setattr(files, "_generator_version", lambda _: "a newer one")
     open_demo(folder=str(tmp_path), **REQUEST)
     open_demo(folder=str(tmp_path), **REQUEST)
     assert len(writings) == 2
@@ -317,7 +318,7 @@ def test_more_sentences_than_the_grammar_has(tmp_path: Path, monkeypatch: pytest
     def write(*_: object, **__: object) -> None:
         raise ValueError("num_train=5 is too many")
 
-    monkeypatch.setattr("translator.demo.files.write", write)
+    monkeypatch.setattr(files, "write", write)
     assert "num_train=5 is too many" in refusal(lambda: open_demo(folder=str(tmp_path), **REQUEST))
     assert snapshot(tmp_path) == {}
 

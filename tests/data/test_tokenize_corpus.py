@@ -258,10 +258,10 @@ def test_a_damaged_table_is_named_and_made_again(
     tmp_path: Path, name: str, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = ListCorpus(PAIRS)
-    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     (folder,) = tmp_path.glob("table-*")
     DAMAGES[damage](folder / name)
-    assert_holds(tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+    assert_holds(tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1), PAIRS)
     assert corpus.num_readings == 2
     assert f"{folder}: damaged" in caplog.text
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
@@ -269,11 +269,11 @@ def test_a_damaged_table_is_named_and_made_again(
 
 def test_a_file_in_the_place_of_a_table_is_replaced(tmp_path: Path) -> None:
     corpus = ListCorpus(PAIRS)
-    tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1)
+    tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     (folder,) = tmp_path.glob("table-*")
     shutil.rmtree(folder)
     folder.write_text("not a folder")
-    assert_holds(tokenize_corpus(corpus, TOKENIZER, cache_dir=tmp_path, num_processes=1), PAIRS)
+    assert_holds(tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path, num_processes=1), PAIRS)
 
 
 class EndlessCorpus(ListCorpus):
@@ -293,7 +293,7 @@ class EndlessCorpus(ListCorpus):
 
 def test_the_workers_of_a_killed_process_end(tmp_path: Path) -> None:
     pid_file = tmp_path / "pids"
-    arguments = (EndlessCorpus(pid_file), TOKENIZER)
+    arguments = (EndlessCorpus(pid_file), numbered_tokenizer())
     options = {"cache_dir": tmp_path / "cache", "num_processes": 2}
     parent = multiprocessing.get_context("fork").Process(target=tokenize_corpus, args=arguments, kwargs=options)
     parent.start()
@@ -337,5 +337,5 @@ def test_no_forking_after_cuda_has_started(
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: has_cuda)
     monkeypatch.setattr(multiprocessing, "get_context", choose)
     with pytest.raises(InterruptedError):
-        tokenize_corpus(ListCorpus(PAIRS), TOKENIZER, cache_dir=tmp_path, num_processes=2)
+        tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=2)
     assert chosen == [method]

@@ -1,4 +1,4 @@
-"""The models that must keep the contract and the ways to ask them, shared by the tests of this folder.
+"""The models that must keep the contract and the ways to ask them, shared by the tests of models.
 
 In float64, so that a deviation of 1e-9 is already a wrong mask and not a rounding.
 """

@@ -1,0 +1,46 @@
+"""A thread that works ahead: the same items, its errors in their turn, and an end."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from translator.data.prefetch import Prefetcher
+
+
+def prefetch_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "prefetch"]
+
+
+def test_items_come_in_order_and_end() -> None:
+    assert list(Prefetcher(lambda: iter(range(1, 50)), depth=3)) == list(range(1, 50))
+    assert prefetch_threads() == []
+
+
+def test_an_error_is_raised_after_the_items_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise OSError("the disk is gone")
+
+    prefetcher = Prefetcher(items, depth=5)
+    assert next(prefetcher) == 1
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(prefetcher)
+    with pytest.raises(StopIteration):  # and then nothing more is to be had
+        next(prefetcher)
+
+
+def test_closing_ends_a_thread_that_waits_for_room() -> None:
+    asked = threading.Semaphore(0)
+
+    def items() -> Iterator[int]:
+        while True:
+            asked.release()
+            yield 1
+
+    prefetcher = Prefetcher(items, depth=1)
+    assert asked.acquire(timeout=10)
+    assert asked.acquire(timeout=10)  # one item is in the queue, the next has no room
+    prefetcher.close()
+    assert prefetch_threads() == []
+    assert list(prefetcher) == []

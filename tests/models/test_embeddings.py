@@ -1,0 +1,35 @@
+"""Which of the three matrices at the edges of a model are one."""
+
+import pytest
+import torch
+
+from translator.models.embeddings import Embeddings
+
+
+@pytest.mark.parametrize(("tie", "num_matrices"), [("none", 3), ("target", 2), ("all", 1)])
+def test_tied_matrices_are_one(tie: str, num_matrices: int) -> None:
+    embeddings = Embeddings(9, 9, 4, tie, bias=True)
+    matrices = [embeddings.source.weight, embeddings.target.weight, embeddings.output_weight]
+    assert len({matrix.data_ptr() for matrix in matrices}) == num_matrices
+    assert sum(parameter.numel() for parameter in embeddings.parameters()) == num_matrices * 36 + 9
+
+
+def test_ids_are_looked_up_on_their_own_side() -> None:
+    embeddings = Embeddings(9, 7, 4, "target")
+    ids = torch.tensor([[3, 0], [6, 3]])
+    assert torch.equal(embeddings.embed_source(ids)[1, 0], embeddings.source.weight[6])
+    assert torch.equal(embeddings.embed_target(ids)[1, 0], embeddings.output_weight[6])
+
+
+def test_logits_begin_with_a_variance_of_one() -> None:
+    torch.manual_seed(0)
+    weight = Embeddings(9, 4_000, 256, "none").output_weight
+    state = torch.nn.functional.layer_norm(torch.randn(256), (256,))
+    assert (weight @ state).var().item() == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_cannot_be_tied_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs one vocabulary"):
+        Embeddings(9, 7, 4, "all")
+    with pytest.raises(ValueError, match="one of none, target, all"):
+        Embeddings(9, 7, 4, "both")
