@@ -75,3 +75,14 @@ def test_the_reader_finds_imports_and_commands() -> None:
         'import a.b\nfrom c import d as e\ndef f():\n    from g.h import i\nrun([x, "-m", "j.k", "--l"], "-m", "m")'
     )
     assert set(names_in(program)) == {"a.b", "c", "c.d", "g.h", "g.h.i", "j.k", "m"}
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_tests_import_no_other_tests(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    others = [name for name in names_in(source) if name.split(".")[0].startswith("test_")]
+    assert not others, f"{', '.join(others)}: what tests share belongs in tests/support"
+    paths = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute) and node.attr == "path"]
+    assert not any(isinstance(node.value, ast.Name) and node.value.id == "sys" for node in paths), (
+        "sys.path stays as it is: pythonpath in pyproject.toml and support.processes.environment() see to imports"
+    )
