@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from translator import train, verify_resume
-from translator.training.run_comparison import Finding
-from translator.verify_resume import Attempt
+from translator import train
+from translator.verify_resume import __main__ as verify_resume
+from translator.verify_resume.__main__ import Attempt
+from translator.verify_resume.comparison import Finding
 
 REPOSITORY = Path(__file__).parents[1]
 SMOKE = ["experiment=smoke", "trainer.threads=1"]

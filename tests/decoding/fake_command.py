@@ -12,7 +12,7 @@ from fake_models import ByteTokenizer, CopyModel  # noqa: E402
 
 from translator import translate_files  # noqa: E402
 from translator.api import Translator  # noqa: E402
-from translator.data.cleaning import normalize_text  # noqa: E402
+from translator.data.normalization import normalize_text  # noqa: E402
 from translator.decoding.line_translator import Translation  # noqa: E402
 from translator.decoding.search import SearchOptions  # noqa: E402
 

@@ -21,6 +21,8 @@ class OneOfTwo(Ranks):
         return list(values)
 
     def gather(self, value: Any) -> list[Any]:
+        if isinstance(value, dict):  # parts of the loss
+            return [value]
         return [value, ["?"]] if self.rank == 0 else [["?", "?"], value]
 
 
@@ -35,7 +37,7 @@ def test_loss_is_torchs_mean_over_all_real_tokens() -> None:
     smoothed = torch.nn.functional.cross_entropy(*arguments, ignore_index=0, label_smoothing=0.1)
     plain = torch.nn.functional.cross_entropy(*arguments, ignore_index=0)
     assert result.loss == pytest.approx(smoothed.item(), rel=1e-9)
-    assert result.nll == pytest.approx(plain.item(), rel=1e-9)
+    assert result.parts["nll"] == pytest.approx(plain.item(), rel=1e-9)
     assert result.perplexity == pytest.approx(math.exp(plain.item()), rel=1e-9)
     assert result.num_tokens == batch.num_target_tokens
 
@@ -87,7 +89,7 @@ def test_ranks_share_the_work_and_put_it_together_in_order(rank: int) -> None:
     validator = make_validator(model, OneOfTwo(rank, 2))
     validator.translate_lines = lambda lines: (translated.extend(lines), [line.upper() for line in lines])[1]
     scored: list[list[str]] = []
-    validator.score = lambda hypotheses, *_: (scored.append(hypotheses), TextScores(1.0, 1.0))[1]
+    validator.score = lambda hypotheses, *_: (scored.append(hypotheses), TextScores({}))[1]
     result = validator(model)
     assert translated == [["a b", "d e f"], ["c"]][rank]
     assert scored == [[["A B", "?", "D E F"]], [["?", "C", "?"]]][rank]
@@ -97,11 +99,13 @@ def test_ranks_share_the_work_and_put_it_together_in_order(rank: int) -> None:
 
 
 def test_warnings_name_what_collapsed() -> None:
-    scores = TextScores(1.0, 2.0, {}, {"empty": 0.31, "copied": 0.3, "repeating": 0.9})
-    result = ValidationResult(1.0, 1.0, 1, scores, [], [], 1.0)
+    scores = TextScores({}, {}, {"empty": 0.31, "copied": 0.3, "repeating": 0.9})
+    result = ValidationResult(1.0, {"nll": 1.0}, 1, scores, [], [], 1.0)
     assert result.warnings() == ["31% of the translations are empty", "90% of the translations are repeating"]
 
 
 def test_scores_point_upwards() -> None:
-    result = ValidationResult(2.5, 2.0, 1, TextScores(30.0, 60.0), [], [], 1.0)
-    assert [result.score(metric) for metric in ("bleu", "chrf", "loss")] == [30.0, 60.0, -2.5]
+    values = {"bleu": 30.0, "chrf": 60.0, "ter": 45.0, "chrf_pp": math.nan}
+    result = ValidationResult(2.5, {"nll": 2.0}, 1, TextScores(values), [], [], 1.0)
+    scores = [result.score(metric) for metric in ("bleu", "chrf", "ter", "loss", "chrf_pp")]
+    assert scores == [30.0, 60.0, -45.0, -2.5, -math.inf]

@@ -20,18 +20,19 @@ from itertools import pairwise
 from pathlib import Path
 
 from translator import cli, train
+from translator.build.checks import check_names
 from translator.command import EXIT_USER_ERROR, exit_code, positive
 from translator.config import Config
+from translator.devices import choose_device
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
 from translator.training.monitor import format_seconds
-from translator.training.precision import choose_device
-from translator.training.run_comparison import Finding, compare_runs
+from translator.verify_resume.comparison import Finding, compare_runs
 
 NAME = "verify_resume"
 EXIT_DIFFERENT = 1
 NUM_HELD_OUT = 8  # sentences of the validation set
-_TRAIN_BRIEFLY = f"import sys; from translator.{NAME} import train_briefly; sys.exit(train_briefly())"
+_TRAIN_BRIEFLY = f"import sys; from translator.{NAME}.__main__ import train_briefly; sys.exit(train_briefly())"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,11 @@ def main() -> int:
 
 def train_briefly() -> int:
     """What each process does: trains as `translator.train` does, but looks at a few held-out sentences only."""
-    return exit_code(NAME, lambda: max(cli.main(lambda config: train.run(config, num_held_out=NUM_HELD_OUT).exit_code)))
+
+    def job(config: Config) -> int:
+        return train.run(config, num_held_out=NUM_HELD_OUT).exit_code
+
+    return exit_code(NAME, lambda: max(cli.main(job, check=check_names)))
 
 
 def run() -> int:
@@ -108,7 +113,7 @@ def _check(overrides: Sequence[str]) -> Config | None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UserError("torchrun: one process is verified; start it without")
     configs: list[Config] = []
-    cli.main(configs.append, overrides)
+    cli.main(configs.append, overrides, check=check_names)
     for config in configs:
         if config.resume or config.run_dir:
             name = "resume" if config.resume else "run_dir"
