@@ -2,12 +2,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sacrebleu
+from sacrebleu.metrics import TER
 
 from translator.errors import UserError
-from translator.evaluation.metrics import METRICS, bleu_tokenizer, score_corpus
+from translator.evaluation.metrics import METRICS, Metric, bleu_tokenizer, describe_scores, score_corpus
+from translator.evaluation.report import evaluate_texts
 
 HYPOTHESES = ["The cat sat on a mat .", "Two dogs are running through the snow.", "A man, in red, reads the newspaper."]
 REFERENCES = ["The cat sat on the mat.", "Two dogs run through the snow.", "A man in red is reading a newspaper."]
@@ -86,3 +90,25 @@ def test_texts_of_different_length_and_empty_ones_are_refused() -> None:
         score_corpus(HYPOTHESES, [REFERENCES, ["one"]], "en")
     with pytest.raises(UserError, match="nothing to score"):
         score_corpus([], [], "en")
+
+
+class ExactMatches(TER):
+    """A metric of one's own, as sacrebleu defines one: the share of the hypotheses that are equal to the reference."""
+
+    def _extract_corpus_statistics(self, hypotheses: Any, references: Any) -> list[list[float]]:
+        return [[float(a == b), 1.0] for a, b in zip(hypotheses, REFERENCES, strict=True)]
+
+    def _compute_score_from_stats(self, stats: Any) -> Any:
+        return SimpleNamespace(score=100 * stats[0] / stats[1])
+
+
+def test_a_metric_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        METRICS, "exact", Metric("Exact", lambda language, references: ExactMatches(references=references))
+    )
+    scores = score_corpus([REFERENCES[0], "other", REFERENCES[2]], REFERENCES, "en", num_bootstrap=10)
+    assert scores["exact"] == pytest.approx(200 / 3)
+    assert scores.values.keys() == {"bleu", "chrf", "chrf_pp", "exact"}, "the slow ones only when asked for"
+    assert "exact" in scores.to_dict()
+    assert describe_scores({"bleu": 1.0, "exact": 200 / 3}) == "BLEU 1.00  Exact 66.67"
+    assert "Exact" in str(evaluate_texts(REFERENCES, REFERENCES, "en", num_bootstrap=0))

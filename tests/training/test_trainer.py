@@ -17,6 +17,7 @@ from translator.training.checkpoint import CheckpointStore
 from translator.training.interfaces import LossOutput
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
+from translator.training.validation import TextScores
 
 
 def test_it_learns(tmp_path: Path) -> None:
@@ -98,6 +99,15 @@ def test_chrf_and_loss_can_decide(tmp_path: Path) -> None:
     assert result.final == best
     result = with_scores(tmp_path / "chrf", [1, 2, 3], best_metric="chrf", max_updates=6).fit()
     assert result.final_weights == "update 2, the best by chrf", "all have the same: the first one stays the best"
+
+
+def test_the_lowest_is_the_best_where_lower_is_better(tmp_path: Path) -> None:
+    trainer = with_scores(tmp_path, [], best_metric="ter", max_updates=6)
+    rates = iter([60.0, 40.0, 50.0])
+    trainer.validator.score = lambda *texts: TextScores({"ter": next(rates)})
+    result = trainer.fit()
+    assert result.final_weights == "update 4, the best by ter"
+    assert result.final["ter"] == 40.0
 
 
 @pytest.mark.parametrize(("average", "steps"), [("best", (4, 6)), ("last", (6, 8))])

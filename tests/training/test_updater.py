@@ -75,6 +75,20 @@ def test_accumulated_gradient_is_that_of_one_big_batch(cuts: list[int], monkeypa
     assert updater.model.embedding.weight.grad is None, "nothing may leak into the next update"
 
 
+def test_parts_of_the_loss_are_summed_by_name() -> None:
+    plain = CrossEntropy(0.1)
+
+    def loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+        output = plain(model, batch)
+        return output._replace(parts=output.parts | {"rows": torch.tensor(float(len(batch)))})
+
+    batches = [make_batch(range(5)), make_batch(range(5, 24))]
+    model = make_model().double()
+    expected = sum(float(plain(model, batch).parts["nll"]) for batch in batches)
+    outcome = make_updater(model, loss)(batches, learning_rate=0.1, teacher_forcing=1.0)
+    assert outcome.parts == {"nll": pytest.approx(expected, rel=1e-12), "rows": 24.0}
+
+
 class TightMemory:
     """A loss that runs out of memory above a number of rows."""
 

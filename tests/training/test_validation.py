@@ -63,6 +63,37 @@ def test_the_model_goes_back_to_the_mode_it_was_in() -> None:
     assert model.training
 
 
+def test_every_module_goes_back_to_its_own_mode() -> None:
+    model = make_model()
+    model.train()
+    model.dropout.eval()  # somebody froze a part
+    make_validator(model)(model)
+    assert [model.training, model.dropout.training, model.hidden.training] == [True, False, True]
+
+
+class WithoutABatch(Ranks):
+    """The third of three ranks, where there are two batches; it is told what the others have."""
+
+    def sum(self, *values: float) -> list[float]:
+        return [value + other for value, other in zip(values, (30.0, 10.0), strict=True)]
+
+    def maximum(self, *values: float) -> list[float]:
+        return list(values)
+
+    def gather(self, value: Any) -> list[Any]:
+        return [{"nll": 4.0, "consistency": 1.0}, {"nll": 6.0, "consistency": 2.0}, value]
+
+
+def test_a_rank_without_a_batch_learns_the_parts_from_the_others() -> None:
+    model = make_model()
+    validator = make_validator(model, WithoutABatch(2, 3))
+    validator.batches = list(validator.batches)[:2]
+    validator.translate_lines = None
+    result = validator(model)
+    assert (result.loss, result.parts, result.num_tokens) == (3.0, {"nll": 1.0, "consistency": 0.3}, 10)
+    assert result.figures().items() >= {"loss": 3.0, "nll": 1.0, "consistency": 0.3}.items()
+
+
 def test_samples_and_images_are_those_of_the_first_sentences() -> None:
     model = make_model()
     validator = make_validator(model)

@@ -13,4 +13,4 @@ def check_names(config: Config) -> None:
         ("trainer.best_metric", config.trainer.best_metric, ["loss", *quick_metrics()]),
         ("optim.loss", config.optim.loss, objective_names()),
     ):
-        require(name in known, option, name, f"must be one of {', '.join(known)}; {did_you_mean(name, known)}")
+        require(name in known, option, name, f"not available; {did_you_mean(name, known)}")
