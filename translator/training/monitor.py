@@ -19,11 +19,11 @@ _BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {postfix}"
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """One update as the loop saw it; plain numbers only."""
+    """One update in plain numbers."""
 
     update: int
     loss_sum: float
-    parts: Mapping[str, float]  # of the loss, summed as it is
+    parts: Mapping[str, float]  # of the loss, by name; sums like loss_sum
     num_tokens: int
     learning_rate: float
     gradient_norm: float
@@ -33,7 +33,7 @@ class UpdateReport:
 
 
 class Monitor:
-    """Shows a run as it goes. Ranks other than the first only speak when something is the matter."""
+    """Shows the progress of a run. Ranks other than the first only report problems."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Monitor:
         self.start_window()
 
     def start(self, update: int) -> None:
-        """`update` is where the run begins; points that a broken-off run drew beyond it are hidden by TensorBoard."""
+        """`update` is where the run begins; TensorBoard hides later points of a run that was interrupted."""
         self._last = update
         if self._folder is not None:
             goes_on = update > 0 or any(self._folder.glob("events.*"))
@@ -107,7 +107,7 @@ class Monitor:
                 self._writer.add_image(f"attention/{number}", image, update, dataformats="HWC")
 
     def before_checkpoint(self) -> None:
-        """Brings all that was drawn to the disk: a run resumed from the checkpoint draws only what comes after."""
+        """Flushes everything logged so far: a run resumed from the checkpoint logs only what comes after it."""
         if self._writer is not None:
             self._writer.flush()
 

@@ -23,7 +23,7 @@ class Execution:
         return torch.autocast(self.device.type, self.dtype)
 
     def grad_scaler(self) -> torch.amp.GradScaler:
-        """Keeps small float16 gradients from vanishing (Micikevicius et al. 2018, 3.2); off for other formats."""
+        """Keeps small float16 gradients from underflowing (Micikevicius et al. 2018, 3.2); off for other formats."""
         return torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
 
 

@@ -1,9 +1,9 @@
 """The pre-flight probe: shows on a model and its data that outputs depend on nothing but what they may depend on.
 
-A wrong mask does not stop a model from learning; it makes the loss look good and the translations bad, and is found
-months later. So before the first update a few sentences are perturbed where nothing may happen: in the future, under
-the padding, in the company of other sentences, in the way of decoding. `probe` measures how far the outputs move, and
-its report refuses the model when they do. It knows nothing of a model but its contract, and takes seconds.
+A wrong mask does not stop a model from learning: the loss looks good, the translations are bad, and the cause may take
+months to find. So before the first update a few sentences are changed where no change may matter: later target tokens,
+padding, the other sentences of the batch, decoding step by step. `probe` measures how far the outputs move, and its
+report rejects the model when they do. It knows nothing of a model but its interface, and takes seconds.
 """
 
 import math

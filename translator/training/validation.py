@@ -95,7 +95,7 @@ class Validator:
     num_samples: int = 4
 
     def limited(self, num_sentences: int) -> Self:
-        """The first sentences and the first batch alone, for those who want to see it at work and not what it finds."""
+        """Only the first sentences and the first batch, for callers that need a validation but not its result."""
         return replace(
             self,
             batches=list(islice(self.batches, 1)),

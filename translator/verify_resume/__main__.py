@@ -1,4 +1,4 @@
-"""Proves that a killed and resumed run ends as one left alone: python -m translator.verify_resume [options of train]
+"""Proves that a killed and resumed run ends exactly like one left alone: `python -m translator.verify_resume --help`.
 
 The configuration is trained for a few updates in a temporary folder, once without interruption and once killed
 (SIGKILL) at several random moments and resumed; then everything that the two runs left behind is compared bit for bit.
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def train_briefly() -> int:
-    """What each process does: trains as `translator.train` does, but looks at a few held-out sentences only."""
+    """What each process does: trains as `translator.train` does, but validates on a few sentences only."""
 
     def job(config: Config) -> int:
         return train.run(config, num_held_out=NUM_HELD_OUT).exit_code
@@ -122,7 +122,7 @@ def _check(overrides: Sequence[str]) -> Config | None:
 
 
 def _brief_options(num_updates: int) -> list[str]:
-    """What a short run has of its own; the limits that depend on time or on scores would end it by chance."""
+    """The options of a short run, without the limits that depend on time or on scores."""
     own = {
         "max_updates": num_updates,
         "max_epochs": 0,
@@ -222,6 +222,6 @@ def _explain(is_repeatable: bool, device: str) -> str:
 
 
 if __name__ == "__main__":
-    # As after Ctrl-C, the training process is ended and the folder removed.
+    # As with Ctrl-C, end the training process and remove the folder.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     sys.exit(main())
