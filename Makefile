@@ -39,6 +39,7 @@ format: $(STAMP) ## put the code into its standard form
 	$(BIN)/ruff format .
 
 bench: $(STAMP) ## measure speed and memory; nothing else should run meanwhile
+	$(BIN)/python scripts/bench_startup.py
 	$(BIN)/python scripts/bench_data.py
 	$(BIN)/python scripts/bench_transformer.py
 	$(BIN)/python scripts/bench_lstm.py

@@ -25,7 +25,7 @@ from translator.data.tokenizer import TokenizerOptions, train_or_load_tokenizer
 from translator.demo.corpus import open_demo
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
-from translator.training.loss import TranslationLoss
+from translator.training.objectives.cross_entropy import CrossEntropy
 
 MULTI30K_VARIABLE = "TRANSLATOR_MULTI30K"  # names the folder with train.en.gz, val.en.gz and so on
 DEFAULT_DATA = f"default: Multi30k in the folder that {MULTI30K_VARIABLE} names, else the demo corpus"
@@ -104,7 +104,7 @@ def our_step(model: Seq2Seq, label_smoothing: float) -> Step:
     """The same for one of our models, with what the trainer does on a CPU."""
     keep_memory()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
-    loss = TranslationLoss(label_smoothing)
+    loss = CrossEntropy(label_smoothing)
 
     def step(batch: Batch) -> None:
         optimizer.zero_grad()

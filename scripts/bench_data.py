@@ -29,7 +29,7 @@ from translator.demo.corpus import open_demo
 from translator.files.fingerprints import FileFingerprint
 from translator.kernels.allocator import keep_memory
 from translator.models.transformer import Transformer
-from translator.training.loss import TranslationLoss
+from translator.training.objectives.cross_entropy import CrossEntropy
 
 MEGABYTE = 2**20
 TRAINING_BATCHES = 12
@@ -111,7 +111,7 @@ def measure_training(tokenizer: Tokenizer, batches: list[Batch]) -> float:
         dropout=0.3,
     )
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
-    loss_function = TranslationLoss(0.1)
+    loss_function = CrossEntropy(0.1)
 
     def update(batch: Batch) -> None:
         optimizer.zero_grad()

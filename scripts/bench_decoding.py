@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import torch
 
-from translator.build import LoadedRun, load_run, open_splits
+from translator.build.data import open_splits
 from translator.command import exit_code, positive
-from translator.data.cleaning import normalize_text
+from translator.data.normalization import normalize_text
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.options import SearchOptions
@@ -35,6 +35,7 @@ from translator.files.lines import read_lines
 from translator.ids import PAD
 from translator.kernels.allocator import keep_memory
 from translator.runs.directory import resolve_run
+from translator.runs.loading import LoadedRun, load_run
 
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 MAX_LENGTH = 200  # pieces of an output

@@ -24,20 +24,16 @@ import torch
 from bench_common import DEFAULT_DATA, NUM_WARM_UP, VOCAB_SIZE, multi30k, our_step
 from bench_data import MEGABYTE, show
 from translator import cli
-from translator.build import (
-    PreparedData,
-    build_loader,
-    build_model,
-    build_trainer,
-    build_validator,
-    load_run,
-    prepare_data,
-)
+from translator.build.data import PreparedData, build_loader, prepare_data
+from translator.build.training import build_trainer
+from translator.build.validation import build_validator
 from translator.config import Config
 from translator.data.loader import WINDOW
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory
+from translator.runs.loading import load_run
+from translator.runs.model import build_model
 from translator.training.distributed import Ranks
 from translator.training.monitor import Monitor, UpdateReport
 from translator.training.precision import Execution
@@ -152,7 +148,7 @@ def measure_loop(config: Config, data: PreparedData) -> float:
 
     with training(config, data) as (trainer, monitor):
         monitor.after_update = after_update
-        num_tokens = trainer.fit().num_tokens
+        num_tokens = trainer.fit().progress.num_tokens
     loop, bare = loop[NUM_WARM_UP:], bare[NUM_WARM_UP:]
     rate = num_tokens * len(loop) / config.trainer.max_updates / sum(loop)
     show("target tokens/s of the loop", f"{rate:,.0f}")
@@ -199,8 +195,8 @@ def measure_validation(config: Config, data: PreparedData, model: Seq2Seq, token
     assert validator is not None
     result = validator(model)
     assert result.scores is not None
-    num_sentences = len(validator.sources)
-    print(f"a validation, {num_sentences:,} sentences, beam {config.decode.beam_size}, BLEU {result.scores.bleu:.1f}")
+    num_sentences, bleu = len(validator.sources), result.scores.values["bleu"]
+    print(f"a validation, {num_sentences:,} sentences, beam {config.decode.beam_size}, BLEU {bleu:.1f}")
     show("seconds for 1,000 sentences", f"{result.seconds * 1_000 / num_sentences:.1f}")
     epoch = sum(int(table.target_lengths.sum()) for table in data.train_tables) / tokens_per_second
     show("the whole as a share of an epoch's time", f"{result.seconds / epoch:.1%}", f"(an epoch: {epoch:.0f} s)")

@@ -9,7 +9,7 @@ import sys
 from torch import Tensor
 
 from translator import cli
-from translator.build import build_loader, prepare_data
+from translator.build.data import build_loader, prepare_data
 from translator.command import exit_code
 from translator.config import Config
 from translator.training.distributed import Ranks

@@ -14,12 +14,13 @@ from torch import Tensor
 
 import translator
 from support.processes import environment
-from translator import build, config
-from translator.api import search_options
+from translator import config
 from translator.data.tokenizer import Tokenizer
 from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
 from translator.models.base import Seq2Seq
+from translator.runs.model import build_model
+from translator.runs.translation import search_options
 from translator.runs.weights import collect_weights
 from translator.schema.data import TextDataConfig, TokenizerConfig
 from translator.schema.model import LstmConfig, TransformerConfig
@@ -46,7 +47,7 @@ def make_run(folder: Path, model: config.ModelConfig, vocab_size: int = 300) -> 
     )
     tokenizer = Tokenizer.train(PAIRS, vocab_size=vocab_size)
     torch.manual_seed(1)
-    module = build.build_model(model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
+    module = build_model(model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
     folder.mkdir()
     config.save_file(settings, folder / "config.yaml")
     tokenizer.save(folder / "tokenizer")
@@ -162,6 +163,25 @@ def test_importing_the_package_does_not_load_torch() -> None:
     code = "import sys, translator; assert 'torch' not in sys.modules; translator.nothing"
     result = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True)
     assert "has no attribute 'nothing'" in result.stderr
+
+
+OF_TRAINING = {"matplotlib", "datasets", "sacrebleu", "tensorboard", "hydra", "pandas", "pyarrow"}
+USES = {
+    "command": "from translator.translate import main; main(['--quiet', '--device', 'cpu', '--model', run, text])",
+    "python": "import translator; translator.Translator.load(run, device='cpu').translate(['A dog reads.'])",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_translating_loads_nothing_that_only_training_needs(use: str, transformer: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("A dog reads.\n", encoding="utf-8")
+    show = "print('\\n', *sys.modules)"
+    code = f"import sys; run, text = sys.argv[1:]; {USES[use]}; {show}"
+    command = [sys.executable, "-c", code, str(transformer), str(tmp_path / "in.txt")]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    loaded = {name.split(".")[0] for name in output.splitlines()[-1].split()}
+    assert {"torch", "sentencepiece", "translator"} <= loaded
+    assert not OF_TRAINING & loaded
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hydra import compose, initialize_config_dir
 
 from support.processes import environment
 from translator import cli
-from translator.build import build_model
 from translator.config import Config, load, load_file, option_names, save_file
 from translator.errors import UserError
+from translator.runs.model import build_model
 from translator.schema.checks import parse_duration
 
 CONFIGS = cli.config_dir()

@@ -12,7 +12,7 @@ from translator import train
 from translator.config import Config
 from translator.demo import generate
 from translator.errors import UserError
-from translator.train import RunOutcome, sweep_table
+from translator.train_report import RunOutcome, sweep_table
 
 SMALL = {
     "transformer": [

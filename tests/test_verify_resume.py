@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from support.processes import environment
-from translator import train, verify_resume
-from translator.training.run_comparison import Finding
-from translator.verify_resume import Attempt
+from translator import train
+from translator.verify_resume import __main__ as verify_resume
+from translator.verify_resume.__main__ import Attempt
+from translator.verify_resume.comparison import Finding
 
 SMOKE = ["experiment=smoke", "trainer.threads=1"]
 EQUAL, DIFFERENT = Finding("weights", "12 numbers", ""), Finding("weights", "12 numbers", "a.weight: 1 of 12 numbers")

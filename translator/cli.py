@@ -38,8 +38,16 @@ def config_dir() -> Path:
     return installed if installed.is_dir() else package.parent / "configs"
 
 
-def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> list[Any]:
-    """Runs the job with the configuration that the arguments describe, once or for each job of a sweep."""
+def main(
+    job: Callable[[Config], Any],
+    argv: Sequence[str] | None = None,
+    *,
+    check: Callable[[Config], None] = lambda config: None,
+) -> list[Any]:
+    """Runs the job with the configuration that the arguments describe, once or for each job of a sweep.
+
+    `check` may refuse a configuration; it sees every one of them before the first job starts.
+    """
     arguments = [_without_plus(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     options = get_args_parser().parse_args(arguments)
     results: list[Any] = []
@@ -50,6 +58,7 @@ def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> lis
             print(to_yaml(resumed), end="")
             return []
         if resumed is not None:
+            check(resumed)
             return [job(resumed)]
 
     refusals: list[UserError] = []
@@ -60,7 +69,7 @@ def main(job: Callable[[Config], Any], argv: Sequence[str] | None = None) -> lis
         except UserError as error:  # Hydra would add lines of its own
             refusals.append(error)
 
-    _check(options)
+    _check(options, check)
     os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job come to us as they are
     sys.argv = [sys.argv[0], *arguments]
     hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="config")(run_job)()
@@ -116,7 +125,7 @@ def _in_sweep_folder(composed: DictConfig) -> DictConfig:
     return composed
 
 
-def _check(options: Namespace) -> None:
+def _check(options: Namespace, check: Callable[[Config], None]) -> None:
     """Composes and validates every job that the arguments describe."""
     if options.help or options.hydra_help or options.shell_completion or options.info:
         return
@@ -129,7 +138,7 @@ def _check(options: Namespace) -> None:
         for overrides in _jobs(options.overrides, options.multirun):
             composed = _compose(overrides)
             if not options.cfg:
-                load(composed)
+                check(load(composed))
 
 
 def _jobs(overrides: list[str], multirun: bool) -> list[list[str]]:

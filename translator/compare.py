@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     # Only now, so that --help and mistyped options are answered at once.
     from translator.errors import UserError
     from translator.evaluate import read_text, write_json
-    from translator.evaluation.metrics import METRICS, QUICK_METRICS
+    from translator.evaluation.metrics import METRICS
     from translator.evaluation.significance import compare_outputs, largest_differences
     from translator.evaluation.texts import guess_language, require_equal_lengths
 
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
         output_b,
         references,
         language,
-        metrics=METRICS if options.ter else QUICK_METRICS,
+        metrics=METRICS if options.ter else None,
         num_bootstrap=options.bootstrap,
         num_randomizations=options.randomizations,
     )
@@ -107,18 +107,18 @@ def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) 
 
 
 def _table(comparisons: "Sequence[Comparison]", name_a: str, name_b: str) -> str:
-    from translator.evaluation.metrics import NAMES
+    from translator.evaluation.metrics import METRICS
 
     lines = [f"A: {name_a}", f"B: {name_b}", "", "             A       B   B - A   p (bootstrap)  p (randomization)"]
     for one in comparisons:
         lines.append(
-            f"{NAMES[one.metric]:7}{one.score_a:7.2f} {one.score_b:7.2f} {one.score_b - one.score_a:+7.2f}"
+            f"{METRICS[one.metric].label:7}{one.score_a:7.2f} {one.score_b:7.2f} {one.score_b - one.score_a:+7.2f}"
             f"{one.p_bootstrap:16.4f}{one.p_randomization:19.4f}"
         )
     lines.append(
         "p: how likely a difference as large as this would be if A and B were equally good; below 0.05 is usual."
     )
-    return "\n".join([*lines, *(f"{NAMES[one.metric]}: {one.signature}" for one in comparisons)])
+    return "\n".join([*lines, *(f"{METRICS[one.metric].label}: {one.signature}" for one in comparisons)])
 
 
 def _examples(

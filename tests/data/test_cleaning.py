@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from translator.data.cleaning import CleanedCorpus, Cleaning, HeldOut, clean, normalize_text
+from translator.data.cleaning import CleanedCorpus, Cleaning, HeldOut, clean
 from translator.data.cleaning_report import STEPS, CleaningReport
 from translator.data.corpus import Corpus, Splits, open_text
+from translator.data.normalization import normalize_text
 from translator.errors import UserError
 from translator.files.fingerprints import FileFingerprint, combined_fingerprint
 

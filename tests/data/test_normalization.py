@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from translator.data.cleaning import normalize_text
+from translator.data.normalization import normalize_text
 
 
 @pytest.mark.parametrize(

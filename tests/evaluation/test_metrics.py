@@ -2,12 +2,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sacrebleu
+from sacrebleu.metrics import TER
 
 from translator.errors import UserError
-from translator.evaluation.metrics import METRICS, bleu_tokenizer, score_corpus
+from translator.evaluation.metrics import METRICS, Metric, bleu_tokenizer, describe_scores, score_corpus
+from translator.evaluation.report import evaluate_texts
 
 HYPOTHESES = ["The cat sat on a mat .", "Two dogs are running through the snow.", "A man, in red, reads the newspaper."]
 REFERENCES = ["The cat sat on the mat.", "Two dogs run through the snow.", "A man in red is reading a newspaper."]
@@ -16,10 +20,10 @@ OTHERS = ["A cat was sitting on the mat.", "Two dogs are running in the snow.", 
 
 def test_scores_are_those_of_sacrebleu() -> None:
     scores = score_corpus(HYPOTHESES, REFERENCES, "en", metrics=METRICS)
-    assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
-    assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
-    assert scores.chrf_pp == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score)
-    assert scores.ter == pytest.approx(sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score)
+    assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
+    assert scores["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert scores["chrf_pp"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score)
+    assert scores["ter"] == pytest.approx(sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score)
 
 
 def test_the_figures_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
@@ -41,7 +45,7 @@ def test_the_figures_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None:
     report = json.loads(output)
     scores = score_corpus(HYPOTHESES, [REFERENCES, OTHERS], "en", num_bootstrap=1000)
     assert scores.num_references == 2
-    assert report["score"] == pytest.approx(scores.bleu, abs=0.06)  # the command rounds to one digit
+    assert report["score"] == pytest.approx(scores["bleu"], abs=0.06)  # the command rounds to one digit
     assert report["signature"] == scores.signatures["bleu"]
     bleu = scores.by_metric["bleu"]
     assert bleu.low is not None
@@ -55,7 +59,7 @@ def test_chinese_is_scored_over_chinese_characters() -> None:
     hypotheses, references = ["两只狗在雪地里跑。"], ["两只狗在雪中奔跑。"]
     for code in ("zh", "zh-CN", "zh_Hans", "zho_Hans"):
         scores = score_corpus(hypotheses, references, code)
-        assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="zh").score)
+        assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="zh").score)
         assert "tok:zh" in scores.signatures["bleu"]
         assert scores.warning is None
 
@@ -78,7 +82,7 @@ def test_what_was_not_computed_is_not_reported() -> None:
     assert set(scores.to_dict()) == {"chrf", "num_sentences", "num_references"}
     assert json.loads(json.dumps(scores.to_dict())) == scores.to_dict()
     with pytest.raises(ValueError, match="BLEU was not computed"):
-        _ = scores.bleu
+        _ = scores["bleu"]
 
 
 def test_texts_of_different_length_and_empty_ones_are_refused() -> None:
@@ -86,3 +90,25 @@ def test_texts_of_different_length_and_empty_ones_are_refused() -> None:
         score_corpus(HYPOTHESES, [REFERENCES, ["one"]], "en")
     with pytest.raises(UserError, match="nothing to score"):
         score_corpus([], [], "en")
+
+
+class ExactMatches(TER):
+    """A metric of one's own, as sacrebleu defines one: the share of the hypotheses that are equal to the reference."""
+
+    def _extract_corpus_statistics(self, hypotheses: Any, references: Any) -> list[list[float]]:
+        return [[float(a == b), 1.0] for a, b in zip(hypotheses, REFERENCES, strict=True)]
+
+    def _compute_score_from_stats(self, stats: Any) -> Any:
+        return SimpleNamespace(score=100 * stats[0] / stats[1])
+
+
+def test_a_metric_is_registered_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        METRICS, "exact", Metric("Exact", lambda language, references: ExactMatches(references=references))
+    )
+    scores = score_corpus([REFERENCES[0], "other", REFERENCES[2]], REFERENCES, "en", num_bootstrap=10)
+    assert scores["exact"] == pytest.approx(200 / 3)
+    assert scores.values.keys() == {"bleu", "chrf", "chrf_pp", "exact"}, "the slow ones only when asked for"
+    assert "exact" in scores.to_dict()
+    assert describe_scores({"bleu": 1.0, "exact": 200 / 3}) == "BLEU 1.00  Exact 66.67"
+    assert "Exact" in str(evaluate_texts(REFERENCES, REFERENCES, "en", num_bootstrap=0))

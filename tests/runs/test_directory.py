@@ -1,6 +1,8 @@
-"""Who may write into a run's folder, and when it may be continued."""
+"""Who may write into a run's folder, who may read it, and when it may be continued."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +97,14 @@ def test_latest_leads_to_the_newest_run(tmp_path: Path, with_links: bool, monkey
 def test_latest_without_a_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="leads to no run"):
         newest_run(tmp_path)
+
+
+def test_others_may_read_the_weights(tmp_path: Path) -> None:
+    """In a process of its own, since the mask is read once. Libraries make files that only their owner can read."""
+    code = (
+        "import os, sys; os.umask(0o022); import torch; from pathlib import Path;"
+        "from translator.runs.weights import write_tensors; write_tensors(Path(sys.argv[1]), {'a': torch.ones(2)})"
+    )
+    weights = tmp_path / "model.safetensors"
+    subprocess.run([sys.executable, "-c", code, str(weights)], check=True)
+    assert weights.stat().st_mode & 0o777 == 0o644

@@ -14,8 +14,8 @@ from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
-from translator.training.loss import TranslationLoss
 from translator.training.monitor import Monitor, UpdateReport
+from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
@@ -122,10 +122,10 @@ def make_validator(model: nn.Module, ranks: Ranks | None = None, scores: list[fl
 
     def score(hypotheses: list[str], references: list[str], sources: list[str]) -> TextScores:
         torch.rand(3)  # a careless metric must not change what is learnt
-        return TextScores(next(values, 1.0), 2.0, {"bleu": "signature"}, {"empty": 0.0})
+        return TextScores({"bleu": next(values, 1.0), "chrf": 2.0}, {"bleu": "signature"}, {"empty": 0.0})
 
     return Validator(
-        loss=TranslationLoss(0.1),
+        loss=CrossEntropy(0.1),
         batches=[make_batch(range(1000 + 7 * i, 1007 + 7 * i)) for i in range(3)],
         execution=Execution(torch.device("cpu")),
         ranks=ranks or Ranks(),
@@ -148,7 +148,7 @@ def make_trainer(folder: Path, **changes: Any) -> Trainer:
     stream: Any = changes.pop("stream", None)
     parts: dict[str, Any] = {
         "model": model,
-        "loss": TranslationLoss(0.1),
+        "loss": CrossEntropy(0.1),
         "optimizer": build_optimizer(
             model, name="adamw", learning_rate=1e-2, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.1
         ),

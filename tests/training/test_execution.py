@@ -10,10 +10,11 @@ import torch
 
 from support.processes import environment
 from support.training_toys import make_model, same, weights
+from translator.devices import choose_device
 from translator.errors import UserError
 from translator.kernels import allocator
 from translator.training.ema import ExponentialMovingAverage
-from translator.training.precision import Execution, choose_device, choose_execution
+from translator.training.precision import Execution, choose_execution
 from translator.training.random_state import (
     random_state,
     restore_random_state,

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from translator.training.loss import LossOutput, TranslationLoss
+
 from support.training_toys import ToyLoader, make_trainer, same, weights
 from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
 from translator.training.interfaces import Loader, Loss
-from translator.training.loss import LossOutput, TranslationLoss
 from translator.training.random_state import seed_everything
 
 

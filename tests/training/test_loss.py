@@ -7,8 +7,8 @@ import torch
 from torch.nn import functional as F
 
 from translator.models.transformer import Transformer
-from translator.training import loss as loss_module
-from translator.training.loss import TranslationLoss, real_positions, smoothed_cross_entropy
+from translator.training.objectives import cross_entropy as loss_module
+from translator.training.objectives.cross_entropy import CrossEntropy, real_positions, smoothed_cross_entropy
 
 SMOOTHING = (0.0, 0.1, 0.7)
 
@@ -91,7 +91,7 @@ def test_sums_over_real_positions_only() -> None:
         target_mask=target_out != 0,
         num_target_tokens=int((target_out != 0).sum()),
     )
-    output = TranslationLoss(0.1)(model, batch)
+    output = CrossEntropy(0.1)(model, batch)
     logits = model.project(model(batch.source, batch.source_mask, batch.target_in).states)
     expected = F.cross_entropy(
         logits.flatten(0, 1), target_out.flatten(), ignore_index=0, label_smoothing=0.1, reduction="sum"
@@ -102,4 +102,4 @@ def test_sums_over_real_positions_only() -> None:
 
 def test_smoothing_outside_the_range_is_refused() -> None:
     with pytest.raises(ValueError, match="label_smoothing"):
-        TranslationLoss(1.0)
+        CrossEntropy(1.0)

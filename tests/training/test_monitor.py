@@ -20,7 +20,7 @@ def report(update: int, loss_sum: float = 30.0, num_tokens: int = 10) -> UpdateR
     return UpdateReport(
         update=update,
         loss_sum=loss_sum,
-        nll_sum=loss_sum / 2,
+        parts={"nll": loss_sum / 2, "consistency": loss_sum / 4},
         num_tokens=num_tokens,
         learning_rate=update / 1000,
         gradient_norm=2.0,
@@ -33,9 +33,9 @@ def report(update: int, loss_sum: float = 30.0, num_tokens: int = 10) -> UpdateR
 def result(**rates: float) -> ValidationResult:
     return ValidationResult(
         loss=2.5,
-        nll=2.0,
+        parts={"nll": 2.0, "consistency": 0.5},
         num_tokens=100,
-        scores=TextScores(31.5, 55.25, {"bleu": "signature"}, rates),
+        scores=TextScores({"bleu": 31.5, "chrf": 55.25}, {"bleu": "signature"}, rates),
         samples=[Sample("eine Katze", "a cat", "a cap")],
         images=[np.zeros((8, 9, 3), np.uint8)],
         seconds=3.0,
@@ -63,6 +63,7 @@ def test_tensorboard_gets_everything(tmp_path: Path) -> None:
     events = read(tmp_path)
     assert scalars(events, "train/loss") == [(2, 1.0)], "a mean over tokens, not over updates"
     assert scalars(events, "train/nll") == [(2, 0.5)]
+    assert scalars(events, "train/consistency") == [(2, 0.25)]
     assert scalars(events, "train/perplexity")[0][1] == pytest.approx(np.exp(0.5))
     assert scalars(events, "train/learning_rate")[0][1] == pytest.approx(0.002)
     assert scalars(events, "train/gradient_norm") == [(2, 2.0)]
@@ -71,6 +72,8 @@ def test_tensorboard_gets_everything(tmp_path: Path) -> None:
     assert scalars(events, "validation/bleu") == [(2, 31.5)]
     assert scalars(events, "validation/chrf") == [(2, 55.25)]
     assert scalars(events, "validation/loss") == [(2, 2.5)]
+    assert scalars(events, "validation/nll") == [(2, 2.0)]
+    assert scalars(events, "validation/consistency") == [(2, 0.5)]
     assert scalars(events, "outputs/empty") == [(2, 0.0)]
     assert scalars(events, "test/bleu")[0][1] == 33.0
     assert events.Images("attention/1")[0].width == 9

@@ -30,7 +30,7 @@ def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
     trainer = start(tmp_path_factory.mktemp("whole"))
     result = trainer.fit()
-    return everything(trainer), result.history
+    return everything(trainer), result.progress.history
 
 
 def break_off(trainer: Trainer, where: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_bit_for_bit(
     resumed = make_trainer(tmp_path, **SETTINGS, model=make_model(seed=77, dropout=0.2))
     if resumed.resume() == 0:
         resumed = start(tmp_path)  # nothing had been saved: a fresh start, as the command makes it
-    history = resumed.fit().history
+    history = resumed.fit().progress.history
     expected, expected_history = uninterrupted
     assert same(everything(resumed), expected)
     without_time = [{key: value for key, value in entry.items() if key != "seconds"} for entry in history]
@@ -114,10 +114,10 @@ def test_a_finished_run_ends_at_once_and_a_longer_one_goes_on(tmp_path: Path) ->
     start(tmp_path, max_updates=5).fit()
     again = make_trainer(tmp_path, max_updates=5)
     again.resume()
-    assert again.fit().update == 5
+    assert again.fit().progress.update == 5
     longer = make_trainer(tmp_path, max_updates=8)
     longer.resume()
-    assert longer.fit().update == 8
+    assert longer.fit().progress.update == 8
 
 
 def test_a_damaged_checkpoint_is_passed_over_and_said_so(

@@ -10,13 +10,13 @@ import torch
 from support.training_toys import Stop, make_model, make_trainer, stop_after
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
-from translator.training import run_comparison
-from translator.training import trainer as trainer_module
+from translator.training import snapshots
 from translator.training.checkpoint import CheckpointStore
 from translator.training.monitor import Monitor
 from translator.training.random_state import seed_everything
-from translator.training.run_comparison import compare_runs, compare_tensors, read_curves
 from translator.training.trainer import Trainer
+from translator.verify_resume import comparison
+from translator.verify_resume.comparison import compare_runs, compare_tensors, read_curves
 
 SETTINGS = {"max_updates": 9, "save_every": 2, "validate_every": 4}
 PARTS = {
@@ -40,7 +40,7 @@ def start(folder: Path, seed: int = 3) -> Trainer:
 def finish(trainer: Trainer) -> RunDirectory:
     trainer.fit()
     trainer.monitor.close()
-    return RunDirectory(trainer.weights_file.parent)
+    return RunDirectory(trainer.final_weights.file.parent)
 
 
 def break_off(trainer: Trainer, count: int) -> None:
@@ -54,7 +54,7 @@ def break_off(trainer: Trainer, count: int) -> None:
     trainer.updater.collect = call  # type: ignore[method-assign]
     with pytest.raises(Stop):
         trainer.fit()
-    for number, events in enumerate(trainer.weights_file.parent.glob("tensorboard/events.*")):
+    for number, events in enumerate(trainer.final_weights.file.parent.glob("tensorboard/events.*")):
         # The files are read in the order of their names, which begin with the second: this run began long ago.
         events.rename(events.with_name(f"events.out.tfevents.{number:010d}"))
 
@@ -109,7 +109,7 @@ def test_a_resume_that_forgets_something_is_found_out(
     forgotten: str, update: int, whole: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_off(start(tmp_path), 6)
-    monkeypatch.setattr(trainer_module, forgotten, lambda *arguments: None)
+    monkeypatch.setattr(snapshots, forgotten, lambda *arguments: None)
     found = different(whole, resume(tmp_path))
     assert found.keys() >= {"logged curves", "weights", "optimizer"}
     assert f" at update {update}: " in found["logged curves"]  # the checkpoint is of update 6
@@ -184,6 +184,6 @@ def test_a_run_without_checkpoint_cannot_be_compared(tmp_path: Path, whole: RunD
 def test_points_drawn_twice_and_nans_are_equal() -> None:
     nan = float("nan")
     once, twice = {"loss": [(1, nan), (2, 0.5)]}, {"loss": [(1, nan), (2, 0.5), (2, 0.5)]}
-    assert not run_comparison._compare_curves(once, twice).difference
+    assert not comparison._compare_curves(once, twice).difference
     differs = {"loss": [(1, nan), (2, 0.5), (2, 0.25)]}
-    assert run_comparison._compare_curves(once, differs).difference == "loss at update 2: 0.5, 0.25 and 0.5"
+    assert comparison._compare_curves(once, differs).difference == "loss at update 2: 0.5, 0.25 and 0.5"

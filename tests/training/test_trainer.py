@@ -14,15 +14,17 @@ from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.runs.weights import average_weights, collect_weights
 from translator.training.checkpoint import CheckpointStore
-from translator.training.loss import LossOutput, TranslationLoss
+from translator.training.interfaces import LossOutput
+from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
+from translator.training.validation import TextScores
 
 
 def test_it_learns(tmp_path: Path) -> None:
     result = make_trainer(tmp_path, max_updates=60, validate_every=20, ema=None).fit()
-    losses = [entry["loss"] for entry in result.history]
+    losses = [entry["loss"] for entry in result.progress.history]
     assert result.stopped_by == "max_updates"
-    assert result.update == 60
+    assert result.progress.update == 60
     assert losses[-1] < losses[0] - 0.3
     assert result.final["loss"] == min(losses)
 
@@ -30,7 +32,7 @@ def test_it_learns(tmp_path: Path) -> None:
 def test_epochs_end_where_the_corpus_does(tmp_path: Path) -> None:
     """Six batches an epoch; an update of about two must neither run into a third epoch nor leave out a batch."""
     seen: list[int] = []
-    loss = TranslationLoss()
+    loss = CrossEntropy()
 
     def counting(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
         if model.training:
@@ -39,9 +41,9 @@ def test_epochs_end_where_the_corpus_does(tmp_path: Path) -> None:
 
     result = make_trainer(tmp_path, max_updates=1000, max_epochs=2, validate_every=0, loss=counting).fit()
     assert result.stopped_by == "max_epochs"
-    assert result.epoch == 2
+    assert result.progress.epoch == 2
     assert sorted(seen) == sorted(list(range(48)) * 2)
-    assert len(result.history) == 2, "one validation for each epoch"
+    assert len(result.progress.history) == 2, "one validation for each epoch"
 
 
 def with_scores(folder: Path, scores: list[float], **changes: Any) -> Any:
@@ -53,7 +55,7 @@ def with_scores(folder: Path, scores: list[float], **changes: Any) -> Any:
 def test_patience_counts_validations_without_improvement(tmp_path: Path) -> None:
     result = with_scores(tmp_path, [10, 30, 20, 30, 25, 99], patience=3).fit()
     assert result.stopped_by == "patience"
-    assert result.update == 10, "the third of 20, 30 (not better) and 25"
+    assert result.progress.update == 10, "the third of 20, 30 (not better) and 25"
     assert result.final["bleu"] == 30
     assert result.final_weights == "update 4, the best by bleu"
 
@@ -93,10 +95,19 @@ def test_the_best_so_far_can_be_used_while_training_goes_on(tmp_path: Path) -> N
 
 def test_chrf_and_loss_can_decide(tmp_path: Path) -> None:
     result = with_scores(tmp_path / "loss", [1, 2, 3], best_metric="loss", max_updates=6).fit()
-    best = min(result.history, key=lambda entry: entry["loss"])
+    best = min(result.progress.history, key=lambda entry: entry["loss"])
     assert result.final == best
     result = with_scores(tmp_path / "chrf", [1, 2, 3], best_metric="chrf", max_updates=6).fit()
     assert result.final_weights == "update 2, the best by chrf", "all have the same: the first one stays the best"
+
+
+def test_the_lowest_is_the_best_where_lower_is_better(tmp_path: Path) -> None:
+    trainer = with_scores(tmp_path, [], best_metric="ter", max_updates=6)
+    rates = iter([60.0, 40.0, 50.0])
+    trainer.validator.score = lambda *texts: TextScores({"ter": next(rates)})
+    result = trainer.fit()
+    assert result.final_weights == "update 4, the best by ter"
+    assert result.final["ter"] == 40.0
 
 
 @pytest.mark.parametrize(("average", "steps"), [("best", (4, 6)), ("last", (6, 8))])
@@ -186,7 +197,7 @@ def test_the_schedule_is_fitted_to_the_epochs(tmp_path: Path, batches_per_epoch:
 class TestNotFinite:
     @staticmethod
     def loss_with_bad_row(row: int, value: float) -> Any:
-        loss = TranslationLoss()
+        loss = CrossEntropy()
 
         def call(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
             output = loss(model, batch)
@@ -215,8 +226,8 @@ class TestNotFinite:
             tmp_path, update_tokens=0, max_updates=12, loss=loss, max_skipped=2, stream=lines, ema=None
         )
         result = trainer.fit()
-        assert result.num_skipped == 2, "once in each of two epochs"
-        assert result.update == 12
+        assert result.progress.num_skipped == 2, "once in each of two epochs"
+        assert result.progress.update == 12
         assert lines.getvalue().count("skipped") == 2
         assert all(tensor.isfinite().all() for tensor in trainer.model.state_dict().values())
 
@@ -240,7 +251,7 @@ class FakeTime:
     def slow_loss(self, model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
         if model.training:
             self.now += self.update
-        return TranslationLoss()(model, batch)
+        return CrossEntropy()(model, batch)
 
 
 def timed_trainer(folder: Path, clock: FakeTime, rates: list[float], **changes: Any) -> Any:
@@ -279,13 +290,13 @@ def test_a_deadline_is_kept_and_the_schedule_ends_with_it(
     assert rates[-1] < 0.01, "the cosine has come down"
     steps = [later - earlier for earlier, later in pairwise(rates[30:])]
     assert max(steps) < 0.01, "and it came down without jumping up"
-    assert result.history[-1]["update"] == result.update
+    assert result.progress.history[-1]["update"] == result.progress.update
 
 
 def test_max_updates_may_come_before_the_deadline(tmp_path: Path) -> None:
     result = timed_trainer(tmp_path, FakeTime(1.0), [], max_seconds=200.0, max_updates=50).fit()
     assert result.stopped_by == "max_updates"
-    assert result.update == 50
+    assert result.progress.update == 50
 
 
 def test_elapsed_time_goes_on_after_resuming(tmp_path: Path) -> None:
@@ -297,7 +308,7 @@ def test_elapsed_time_goes_on_after_resuming(tmp_path: Path) -> None:
     trainer.resume()
     result = trainer.fit()
     assert result.stopped_by == "max_time"
-    assert 190 <= result.seconds <= 200
+    assert 190 <= result.progress.seconds <= 200
     assert later.now - 50_000 < 140
 
 
@@ -313,7 +324,7 @@ def test_a_full_disk_does_not_end_the_run_but_is_said(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(CheckpointStore, "save", full_at_first)
     result = trainer.fit()
-    assert result.update == 10
+    assert result.progress.update == 10
     assert "No space left on device" in lines.getvalue()
     assert "training goes on" in lines.getvalue()
     assert [path.name for path in (tmp_path / "checkpoints").glob("step-*")] == ["step-00000010"]
@@ -323,14 +334,14 @@ def test_a_disk_that_stays_full_is_an_error_in_the_end(tmp_path: Path, monkeypat
     def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("translator.training.trainer.write_tensors", full)
+    monkeypatch.setattr("translator.training.final_weights.write_tensors", full)
     with pytest.raises(UserError, match=r"could not write .*model.safetensors.*make room"):
         make_trainer(tmp_path, max_updates=3).fit()
 
 
 def test_teacher_forcing_follows_its_schedule(tmp_path: Path) -> None:
     seen = []
-    loss = TranslationLoss()
+    loss = CrossEntropy()
 
     def watching(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
         seen.append((model.training, teacher_forcing))

@@ -46,7 +46,7 @@ with connect("cpu", timeout_minutes=0.2 if mode == "slow" else 30) as ranks:
     result = trainer.fit()
     if ranks.is_main:
         stored = {name: tensor.tolist() for name, tensor in weights(trainer.model).items()}
-        (folder / "result.json").write_text(json.dumps([losses, result.history, stored]))
+        (folder / "result.json").write_text(json.dumps([losses, result.progress.history, stored]))
 sys.exit(result.exit_code)
 """
 
@@ -84,7 +84,7 @@ def without_time(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def assert_like_one_process(folder: Path, skipped: int = 0) -> None:
     trainer, expected = make_double_trainer(folder / "one", Ranks())
-    expected_history = without_time(trainer.fit().history)
+    expected_history = without_time(trainer.fit().progress.history)
     losses, history, stored = json.loads((folder / "result.json").read_text())
     assert losses == pytest.approx(expected[skipped:], rel=1e-12)
     for found, wanted in zip(without_time(history), expected_history, strict=True):

@@ -12,8 +12,9 @@ from support.training_toys import ToyLoader, ToyModel, gradients, make_batch, ma
 from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.training.distributed import Ranks
-from translator.training.loss import LossOutput, TranslationLoss
+from translator.training.interfaces import LossOutput
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory
+from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.updater import Updater
@@ -26,7 +27,7 @@ def make_updater(model: ToyModel, loss: Any = None, execution: Execution = CPU, 
     lines = io.StringIO()
     updater = Updater(
         model=model,
-        loss=loss or TranslationLoss(0.1),
+        loss=loss or CrossEntropy(0.1),
         optimizer=optimizer,
         execution=execution,
         ranks=Ranks(),
@@ -74,12 +75,26 @@ def test_accumulated_gradient_is_that_of_one_big_batch(cuts: list[int], monkeypa
     assert updater.model.embedding.weight.grad is None, "nothing may leak into the next update"
 
 
+def test_parts_of_the_loss_are_summed_by_name() -> None:
+    plain = CrossEntropy(0.1)
+
+    def loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+        output = plain(model, batch)
+        return output._replace(parts=output.parts | {"rows": torch.tensor(float(len(batch)))})
+
+    batches = [make_batch(range(5)), make_batch(range(5, 24))]
+    model = make_model().double()
+    expected = sum(float(plain(model, batch).parts["nll"]) for batch in batches)
+    outcome = make_updater(model, loss)(batches, learning_rate=0.1, teacher_forcing=1.0)
+    assert outcome.parts == {"nll": pytest.approx(expected, rel=1e-12), "rows": 24.0}
+
+
 class TightMemory:
     """A loss that runs out of memory above a number of rows."""
 
     def __init__(self, max_rows: int, error: Exception) -> None:
         self.max_rows, self.error = max_rows, error
-        self.loss = TranslationLoss(0.1)
+        self.loss = CrossEntropy(0.1)
         self.num_failures = 0
 
     def __call__(self, model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
@@ -176,7 +191,7 @@ def test_clipping_scales_the_gradient_to_the_norm(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_leaves_the_weights_alone(bad: float) -> None:
-    good = TranslationLoss()
+    good = CrossEntropy()
 
     def loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
         output = good(model, batch)
@@ -211,7 +226,7 @@ def plain_loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -
     states = model(batch.source, batch.source_mask, batch.target_in).states
     logits, targets = model.project(states[batch.target_mask]).float(), batch.target_out[batch.target_mask]
     loss = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=0.1, reduction="sum")
-    return LossOutput(loss, loss.detach(), len(targets))
+    return LossOutput(loss, {"nll": loss.detach()}, len(targets))
 
 
 class TestFloat16:

@@ -21,6 +21,8 @@ class OneOfTwo(Ranks):
         return list(values)
 
     def gather(self, value: Any) -> list[Any]:
+        if isinstance(value, dict):  # parts of the loss
+            return [value]
         return [value, ["?"]] if self.rank == 0 else [["?", "?"], value]
 
 
@@ -35,7 +37,7 @@ def test_loss_is_torchs_mean_over_all_real_tokens() -> None:
     smoothed = torch.nn.functional.cross_entropy(*arguments, ignore_index=0, label_smoothing=0.1)
     plain = torch.nn.functional.cross_entropy(*arguments, ignore_index=0)
     assert result.loss == pytest.approx(smoothed.item(), rel=1e-9)
-    assert result.nll == pytest.approx(plain.item(), rel=1e-9)
+    assert result.parts["nll"] == pytest.approx(plain.item(), rel=1e-9)
     assert result.perplexity == pytest.approx(math.exp(plain.item()), rel=1e-9)
     assert result.num_tokens == batch.num_target_tokens
 
@@ -59,6 +61,37 @@ def test_the_model_goes_back_to_the_mode_it_was_in() -> None:
     with pytest.raises(RuntimeError):
         validator(model)
     assert model.training
+
+
+def test_every_module_goes_back_to_its_own_mode() -> None:
+    model = make_model()
+    model.train()
+    model.dropout.eval()  # somebody froze a part
+    make_validator(model)(model)
+    assert [model.training, model.dropout.training, model.hidden.training] == [True, False, True]
+
+
+class WithoutABatch(Ranks):
+    """The third of three ranks, where there are two batches; it is told what the others have."""
+
+    def sum(self, *values: float) -> list[float]:
+        return [value + other for value, other in zip(values, (30.0, 10.0), strict=True)]
+
+    def maximum(self, *values: float) -> list[float]:
+        return list(values)
+
+    def gather(self, value: Any) -> list[Any]:
+        return [{"nll": 4.0, "consistency": 1.0}, {"nll": 6.0, "consistency": 2.0}, value]
+
+
+def test_a_rank_without_a_batch_learns_the_parts_from_the_others() -> None:
+    model = make_model()
+    validator = make_validator(model, WithoutABatch(2, 3))
+    validator.batches = list(validator.batches)[:2]
+    validator.translate_lines = None
+    result = validator(model)
+    assert (result.loss, result.parts, result.num_tokens) == (3.0, {"nll": 1.0, "consistency": 0.3}, 10)
+    assert result.figures().items() >= {"loss": 3.0, "nll": 1.0, "consistency": 0.3}.items()
 
 
 def test_samples_and_images_are_those_of_the_first_sentences() -> None:
@@ -87,7 +120,7 @@ def test_ranks_share_the_work_and_put_it_together_in_order(rank: int) -> None:
     validator = make_validator(model, OneOfTwo(rank, 2))
     validator.translate_lines = lambda lines: (translated.extend(lines), [line.upper() for line in lines])[1]
     scored: list[list[str]] = []
-    validator.score = lambda hypotheses, *_: (scored.append(hypotheses), TextScores(1.0, 1.0))[1]
+    validator.score = lambda hypotheses, *_: (scored.append(hypotheses), TextScores({}))[1]
     result = validator(model)
     assert translated == [["a b", "d e f"], ["c"]][rank]
     assert scored == [[["A B", "?", "D E F"]], [["?", "C", "?"]]][rank]
@@ -97,11 +130,13 @@ def test_ranks_share_the_work_and_put_it_together_in_order(rank: int) -> None:
 
 
 def test_warnings_name_what_collapsed() -> None:
-    scores = TextScores(1.0, 2.0, {}, {"empty": 0.31, "copied": 0.3, "repeating": 0.9})
-    result = ValidationResult(1.0, 1.0, 1, scores, [], [], 1.0)
+    scores = TextScores({}, {}, {"empty": 0.31, "copied": 0.3, "repeating": 0.9})
+    result = ValidationResult(1.0, {"nll": 1.0}, 1, scores, [], [], 1.0)
     assert result.warnings() == ["31% of the translations are empty", "90% of the translations are repeating"]
 
 
 def test_scores_point_upwards() -> None:
-    result = ValidationResult(2.5, 2.0, 1, TextScores(30.0, 60.0), [], [], 1.0)
-    assert [result.score(metric) for metric in ("bleu", "chrf", "loss")] == [30.0, 60.0, -2.5]
+    values = {"bleu": 30.0, "chrf": 60.0, "ter": 45.0, "chrf_pp": math.nan}
+    result = ValidationResult(2.5, {"nll": 2.0}, 1, TextScores(values), [], [], 1.0)
+    scores = [result.score(metric) for metric in ("bleu", "chrf", "ter", "loss", "chrf_pp")]
+    assert scores == [30.0, 60.0, -45.0, -2.5, -math.inf]

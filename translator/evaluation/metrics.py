@@ -1,22 +1,20 @@
 """BLEU, chrF, chrF++ and TER from sacrebleu, with the signatures that make a figure reproducible."""
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.base import Metric as SacrebleuMetric
 from sacrebleu.significance import estimate_ci
 
 from translator.errors import UserError
 from translator.languages import CHINESE, JAPANESE, KOREAN, SOUTHEAST_ASIAN, is_written_without_spaces, language_subtag
 
-METRICS = ("bleu", "chrf", "chrf_pp", "ter")
-QUICK_METRICS = ("bleu", "chrf", "chrf_pp")  # TER takes many times as long as the others together
-LOWER_IS_BETTER = frozenset({"ter"})
+Streams = Sequence[Sequence[str]]  # whole reference texts, one or several
 BOOTSTRAP_SEED = 12345  # sacrebleu's own default; it is part of the signature
-NAMES = {"bleu": "BLEU", "chrf": "chrF", "chrf_pp": "chrF++", "ter": "TER"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,45 @@ def bleu_tokenizer(target_language: str) -> BleuTokenizer:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A metric as sacrebleu understands the word. `make(target_language, references)` gives an instance of it.
+
+    `references`, where they are given, are prepared once for many hypotheses.
+    """
+
+    label: str  # for people
+    make: Callable[[str, Streams | None], SacrebleuMetric]
+    lower_is_better: bool = False
+    is_quick: bool = True  # enough for every validation
+
+
+# All metrics by the names that scores have everywhere: here, in metrics.json, in TensorBoard, in `trainer.best_metric`.
+# sacrebleu warns about hypotheses that look tokenised; what a model writes is no reason to warn (force=True).
+METRICS: dict[str, Metric] = {
+    "bleu": Metric(
+        "BLEU", lambda language, refs: BLEU(tokenize=bleu_tokenizer(language).name, force=True, references=refs)
+    ),
+    "chrf": Metric("chrF", lambda language, refs: CHRF(word_order=0, references=refs)),
+    "chrf_pp": Metric("chrF++", lambda language, refs: CHRF(word_order=2, references=refs)),
+    "ter": Metric(
+        "TER",
+        lambda language, refs: TER(asian_support=is_written_without_spaces(language), references=refs),
+        lower_is_better=True,
+        is_quick=False,  # it takes many times as long as the others together
+    ),
+}
+
+
+def quick_metrics() -> list[str]:
+    return [name for name, metric in METRICS.items() if metric.is_quick]
+
+
+def describe_scores(values: Mapping[str, float]) -> str:
+    """The values of some metrics on one line."""
+    return "  ".join(f"{METRICS[name].label} {value:.2f}" for name, value in values.items())
+
+
+@dataclass(frozen=True)
 class MetricScore:
     value: float
     signature: str
@@ -66,21 +103,14 @@ class Scores:
     num_references: int
     warning: str | None = None
 
-    @property
-    def bleu(self) -> float:
-        return self._value("bleu")
+    def __getitem__(self, metric: str) -> float:
+        if metric not in self.by_metric:
+            raise ValueError(f"{METRICS[metric].label} was not computed; ask for it with metrics=('{metric}', …)")
+        return self.by_metric[metric].value
 
     @property
-    def chrf(self) -> float:
-        return self._value("chrf")
-
-    @property
-    def chrf_pp(self) -> float:
-        return self._value("chrf_pp")
-
-    @property
-    def ter(self) -> float:
-        return self._value("ter")
+    def values(self) -> dict[str, float]:
+        return {name: score.value for name, score in self.by_metric.items()}
 
     @property
     def signatures(self) -> dict[str, str]:
@@ -94,27 +124,6 @@ class Scores:
         }
         rest = {"num_sentences": self.num_sentences, "num_references": self.num_references}
         return scores | rest | ({"warning": self.warning} if self.warning else {})
-
-    def _value(self, name: str) -> float:
-        if name not in self.by_metric:
-            raise ValueError(f"{NAMES[name]} was not computed; ask for it with metrics=('{name}', …)")
-        return self.by_metric[name].value
-
-
-def make_metric(
-    name: str, target_language: str, references: Sequence[Sequence[str]] | None = None
-) -> BLEU | CHRF | TER:
-    """One of sacrebleu's metrics, set up for a target language; `references` are prepared once for many hypotheses."""
-    # sacrebleu warns about hypotheses that look tokenised. What a model writes is no reason to warn.
-    if name == "bleu":
-        return BLEU(tokenize=bleu_tokenizer(target_language).name, force=True, references=references)
-    if name == "chrf":
-        return CHRF(word_order=0, references=references)
-    if name == "chrf_pp":
-        return CHRF(word_order=2, references=references)
-    if name == "ter":
-        return TER(asian_support=is_written_without_spaces(target_language), references=references)
-    raise ValueError(f"metric {name}: give one of {', '.join(METRICS)}")
 
 
 def reference_streams(
@@ -135,7 +144,7 @@ def reference_streams(
     return streams
 
 
-def _interval(metric: BLEU | CHRF | TER, statistics: list[list[float]], num_bootstrap: int) -> tuple[float, float]:
+def _interval(metric: SacrebleuMetric, statistics: list[list[float]], num_bootstrap: int) -> tuple[float, float]:
     """The 95 % confidence interval as sacrebleu computes it, with the same random numbers.
 
     Its own function holds all resamplings at once, which is too much for large test sets, and stops with an error
@@ -157,20 +166,21 @@ def score_corpus(
     references: Sequence[str] | Sequence[Sequence[str]],
     target_language: str,
     *,
-    metrics: Sequence[str] = QUICK_METRICS,
+    metrics: Collection[str] | None = None,
     num_bootstrap: int = 0,
 ) -> Scores:
     """Scores detokenised hypotheses against one reference text, or a list of several.
 
-    With `num_bootstrap` resamplings (1,000 is usual) each score has a 95 % confidence interval.
+    With `num_bootstrap` resamplings (1,000 is usual) each score has a 95 % confidence interval. Without
+    `metrics` the quick ones are computed.
     """
     streams = reference_streams(hypotheses, references)
     results: dict[str, MetricScore] = {}
-    for name in metrics:
-        metric = make_metric(name, target_language, streams)
+    for name in quick_metrics() if metrics is None else metrics:
+        metric = METRICS[name].make(target_language, streams)
         statistics = metric._extract_corpus_statistics(list(hypotheses), None)
         value = float(metric._aggregate_and_compute(statistics).score)
         low, high = _interval(metric, statistics, num_bootstrap) if num_bootstrap > 1 else (None, None)
         results[name] = MetricScore(value, str(metric.get_signature()), low, high)
-    warning = bleu_tokenizer(target_language).warning if "bleu" in metrics else None
+    warning = bleu_tokenizer(target_language).warning if "bleu" in results else None
     return Scores(results, len(hypotheses), len(streams), warning)

@@ -6,7 +6,7 @@ from typing import Any
 
 from translator.evaluation.alignment import AlignmentScores
 from translator.evaluation.diagnostics import Diagnostics, diagnose
-from translator.evaluation.metrics import METRICS, NAMES, Scores, reference_streams, score_corpus
+from translator.evaluation.metrics import METRICS, Scores, reference_streams, score_corpus
 from translator.evaluation.texts import length_classes
 
 
@@ -31,13 +31,13 @@ class Evaluation:
         lines = [f"{self.scores.num_sentences:,} sentences, {self.scores.num_references} reference(s)"]
         for name, score in self.scores.by_metric.items():
             interval = "" if score.low is None else f"  95 %: {score.low:5.1f} – {score.high:5.1f}"
-            lines.append(f"{NAMES[name]:7}{score.value:7.2f}{interval}  {score.signature}")
+            lines.append(f"{METRICS[name].label:7}{score.value:7.2f}{interval}  {score.signature}")
         if self.scores.warning:
             lines.append(f"Warning: {self.scores.warning}.")
         if self.by_length:
             lines += ["", "Source length  sentences   BLEU   chrF"]
             for name, scores in self.by_length.items():
-                lines.append(f"{name:>13}{scores.num_sentences:11,}{scores.bleu:7.2f}{scores.chrf:7.2f}")
+                lines.append(f"{name:>13}{scores.num_sentences:11,}{scores['bleu']:7.2f}{scores['chrf']:7.2f}")
         if self.diagnostics:
             rates = {name: getattr(self.diagnostics, name) for name in ("empty", "copied", "repeating")}
             lines += ["", "Outputs: " + ", ".join(f"{100 * rate:.2f} % {name}" for name, rate in rates.items())]

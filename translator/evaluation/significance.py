@@ -1,12 +1,12 @@
 """Whether one output is better than another, or only luckier: paired tests from sacrebleu."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sacrebleu.significance import PairedTest
 
-from translator.evaluation.metrics import LOWER_IS_BETTER, QUICK_METRICS, make_metric, reference_streams
+from translator.evaluation.metrics import METRICS, quick_metrics, reference_streams
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Comparison:
         """A, B, or nothing where they are the same."""
         if self.score_a == self.score_b:
             return ""
-        return "A" if (self.score_a > self.score_b) != (self.metric in LOWER_IS_BETTER) else "B"
+        return "A" if (self.score_a > self.score_b) != METRICS[self.metric].lower_is_better else "B"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"better": self.better}
@@ -37,19 +37,22 @@ def compare_outputs(
     references: Sequence[str] | Sequence[Sequence[str]],
     target_language: str,
     *,
-    metrics: Sequence[str] = QUICK_METRICS,
+    metrics: Collection[str] | None = None,
     num_bootstrap: int = 1_000,
     num_randomizations: int = 10_000,
 ) -> list[Comparison]:
-    """Both paired tests for each metric. The random numbers are sacrebleu's, so that the figures can be reproduced."""
+    """Both paired tests for each metric, by default for the quick ones.
+
+    The random numbers are sacrebleu's, so that the figures can be reproduced.
+    """
     streams = reference_streams(output_a, references)
     reference_streams(output_b, references)
     systems: list[tuple[str, Sequence[str]]] = [("A", list(output_a)), ("B", list(output_b))]
     comparisons = []
-    for name in metrics:
+    for name in quick_metrics() if metrics is None else metrics:
         results: dict[str, tuple[Any, str]] = {}
         for test, num_samples in (("bs", num_bootstrap), ("ar", num_randomizations)):
-            metric = make_metric(name, target_language, streams)
+            metric = METRICS[name].make(target_language, streams)
             signatures, scores = PairedTest(systems, {name: metric}, None, test, num_samples)()
             (label,) = signatures
             results[test] = scores[label], str(signatures[label])
@@ -80,7 +83,7 @@ def largest_differences(
 ) -> list[Difference]:
     """The sentences on which the outputs differ most by chrF, the metric that is most meaningful for one sentence."""
     streams = reference_streams(output_a, references)
-    metric = make_metric("chrf", "")
+    metric = METRICS["chrf"].make("", None)
     differences = []
     for line, (a, b) in enumerate(zip(output_a, output_b, strict=True)):
         if a != b:

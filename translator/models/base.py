@@ -6,6 +6,8 @@ Masks are boolean, True = may be attended to.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
@@ -94,3 +96,15 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         """Feeds the tokens (R), the first of which is BOS, and gives the logits of the next ones."""
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Within, the model is in evaluation mode; afterwards each of its modules is in the mode it was in before."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode

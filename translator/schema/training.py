@@ -27,12 +27,6 @@ class Precision(StrEnum):
     float16 = "float16"
 
 
-class Metric(StrEnum):
-    bleu = "bleu"
-    chrf = "chrf"
-    loss = "loss"
-
-
 class Average(StrEnum):
     none = "none"
     best = "best"  # the trainer.keep_best best checkpoints
@@ -53,6 +47,7 @@ class OptimConfig:
     eps: float = 1e-9
     weight_decay: float = 0.0
     clip_norm: float = 1.0  # 0 switches clipping off
+    loss: str = "cross_entropy"  # a module of translator/training/objectives/
     label_smoothing: float = 0.1
     schedule: Schedule = Schedule.inverse_sqrt
     warmup_updates: int = 1_000  # but never more than a quarter of all updates
@@ -84,7 +79,7 @@ class TrainerConfig:
     validate_every: int = 500  # updates; 0 = once an epoch
     log_every: int = 50
     patience: int = 0  # validations without improvement before stopping; 0 = never
-    best_metric: Metric = Metric.bleu
+    best_metric: str = "bleu"  # loss, or a metric of translator/evaluation/metrics.py
     keep_best: int = 3
     keep_last: int = 2  # newest checkpoints kept besides the best; one is in case the newest is damaged
     save_every: int = 0  # updates between checkpoints, besides those after a validation; 0 = only those

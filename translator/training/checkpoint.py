@@ -1,4 +1,4 @@
-"""Checkpoints of a run: complete or not there, verified when read, the best and the newest kept.
+"""Checkpoints of a run: written completely or not at all, verified when read, the best and the newest kept.
 
     checkpoints/step-00001234/model.safetensors      weights
                               ema.safetensors        their moving average, where one is kept
@@ -62,7 +62,7 @@ class CheckpointStore:
         self._scores: dict[str, float | None] = {}  # by folder name; higher is better, None = not validated
 
     def open(self) -> None:
-        """Clears away what an interrupted write left, and reads which checkpoints there are."""
+        """Removes what an interrupted write left behind, and reads which checkpoints there are."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob(f"{_REPLACED}*")):
             original = self.folder / path.name.removeprefix(_REPLACED)
@@ -111,7 +111,7 @@ class CheckpointStore:
         return bool(self._scores)
 
     def newest(self, notify: Notify) -> Checkpoint | None:
-        """The newest checkpoint that is whole; damaged ones are named and passed over."""
+        """The newest checkpoint that is intact; damaged ones are reported and skipped."""
         return next(self._whole(sorted(self._scores, reverse=True), notify), None)
 
     def newest_first(self, notify: Notify) -> list[Checkpoint]:

@@ -23,17 +23,17 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 _BUCKET_BYTES = 32 * 2**20
-_PATIENCE_SECONDS = 2.0  # for the other ranks to say why they ended
+_PATIENCE_SECONDS = 2.0  # for the other ranks to report why they ended
 _NO_LIMIT = timedelta(days=365)
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among all of them. With one process every method gives back what it was given."""
+    """This process among all ranks. With a single process every method returns its arguments unchanged."""
 
     rank: int = 0
     count: int = 1
-    patient_group: Any = None  # the same processes, which wait for each other as long as it takes
+    patient_group: Any = None  # a process group without a timeout
 
     @property
     def is_main(self) -> bool:
@@ -46,7 +46,7 @@ class Ranks:
         return self._reduce(values, dist.ReduceOp.MAX)
 
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
-        """Adds up each tensor over the ranks, in place, in buckets so that small ones do not travel alone."""
+        """Sums each tensor over the ranks in place, in buckets so that small tensors are sent together."""
         if self.count == 1:
             return
         work = []
@@ -69,7 +69,7 @@ class Ranks:
         self.sum_tensors(gradients)
 
     def wait_for_all(self) -> None:
-        """Goes on when every rank is here, however long the work of one of them takes."""
+        """Returns when every rank has called it, however long one of them takes."""
         if self.count > 1:
             dist.barrier(self.patient_group)
 
@@ -102,7 +102,7 @@ def local_rank() -> int:
 
 @contextmanager
 def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Ranks]:
-    """Joins the other processes where `torchrun` started several, and tells why when the job breaks off."""
+    """Joins the other processes where `torchrun` started several, and explains why when the job fails."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks()
         return
@@ -119,15 +119,15 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
         yield ranks
     except Exception as error:
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends the others at once; first a last word
-        # No orderly farewell: it would wait for ranks that are gone. The exit code makes torchrun end the others.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends all ranks at once; explain first
+        # Skip destroy_process_group: it would block on dead ranks. The exit code makes torchrun end the others.
         print(_explain_failure(store, ranks, error), file=sys.stderr, flush=True)
         raise
     dist.destroy_process_group()
 
 
 def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
-    """Says which rank failed and why, or which one another rank has lost, from what the ranks leave in the store."""
+    """Names the rank that failed and why, or the ranks that no longer respond, from what they leave in the store."""
     here = f"rank {ranks.rank} of {ranks.count} (process {os.getpid()} on {socket.gethostname()})"
     message = f"{type(error).__name__}: {str(error).strip() or 'no message'}"
     lost_contact = isinstance(error, dist.DistError) or "gloo" in str(error).lower()
@@ -146,7 +146,7 @@ def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
                     f"rank {rank} gives no sign of life: it was killed (out of memory?) or its machine is gone"
                 )
         return f"{here} stops: {'; '.join(causes) or message}"
-    except Exception:  # the store has gone with the process that kept it
+    except Exception:  # the store died with the process that hosts it
         return f"{here} stops: {message} (rank 0, which keeps the ranks in touch, may be the one that is gone)"
 
 

@@ -1,11 +1,12 @@
 """What the training loop expects of the objects it is given."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from torch import Tensor
 
 from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
-from translator.training.loss import LossOutput
 
 
 class Loader(Protocol):
@@ -24,10 +25,33 @@ class Loader(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
+class TrainingBatch(Protocol):
+    """The part of a batch that a loss reads."""
+
+    source: Tensor  # (B, S)
+    source_mask: Tensor  # (B, S)
+    target_in: Tensor  # (B, T)
+    target_out: Tensor  # (B, T)
+    target_mask: Tensor  # (B, T)
+    num_target_tokens: int  # True in target_mask
+
+
+class LossOutput(NamedTuple):
+    """Sums over the real target positions of a batch; the caller divides by the tokens of the whole update.
+
+    `parts` are shown beside the loss under their names. `nll`, the negative log-likelihood without any smoothing, must
+    be among them: perplexity is computed from it.
+    """
+
+    loss_sum: Tensor  # (), differentiable
+    parts: dict[str, Tensor]  # () each, detached
+    num_tokens: int
+
+
 class Loss(Protocol):
     """Sums over the real target tokens of a batch; other objectives can take its place without touching the loop."""
 
     def __call__(self, model: Seq2Seq, batch: Any, *, teacher_forcing: float = 1.0) -> LossOutput: ...
 
 
-Notify = Callable[[str], None]  # shows one line to the person who waits
+Notify = Callable[[str], None]  # shows one line to the user

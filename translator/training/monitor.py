@@ -1,6 +1,5 @@
 """What people look at: TensorBoard, a calm progress bar or plain lines, and a table at the end."""
 
-import math
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +10,8 @@ from typing import Any, TextIO
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from translator.training.validation import ValidationResult
+from translator.evaluation.metrics import describe_scores
+from translator.training.validation import ValidationResult, perplexity
 
 _BAR_SECONDS = 0.5  # between two redraws
 _BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {postfix}"
@@ -19,11 +19,11 @@ _BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {postfix}"
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """One update as the loop saw it; plain numbers only."""
+    """One update in plain numbers."""
 
     update: int
     loss_sum: float
-    nll_sum: float
+    parts: Mapping[str, float]  # of the loss, by name; sums like loss_sum
     num_tokens: int
     learning_rate: float
     gradient_norm: float
@@ -33,7 +33,7 @@ class UpdateReport:
 
 
 class Monitor:
-    """Shows a run as it goes. Ranks other than the first only speak when something is the matter."""
+    """Shows the progress of a run. Ranks other than the first only report problems."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Monitor:
         self.start_window()
 
     def start(self, update: int) -> None:
-        """`update` is where the run begins; points that a broken-off run drew beyond it are hidden by TensorBoard."""
+        """`update` is where the run begins; TensorBoard hides later points of a run that was interrupted."""
         self._last = update
         if self._folder is not None:
             goes_on = update > 0 or any(self._folder.glob("events.*"))
@@ -86,15 +86,13 @@ class Monitor:
     def validation(self, update: int, result: ValidationResult, *, is_best: bool) -> None:
         if self._rank:
             return
-        self._scalars(
-            update,
-            {"validation/loss": result.loss, "validation/nll": result.nll, "validation/perplexity": result.perplexity},
-        )
+        losses = {"loss": result.loss, **result.parts, "perplexity": result.perplexity}
+        self._scalars(update, {f"validation/{name}": value for name, value in losses.items()})
         parts = [f"update {update}: validation loss {result.loss:.3f}", f"perplexity {result.perplexity:.2f}"]
         if result.scores is not None:
-            self._scalars(update, {"validation/bleu": result.scores.bleu, "validation/chrf": result.scores.chrf})
+            self._scalars(update, {f"validation/{name}": value for name, value in result.scores.values.items()})
             self._scalars(update, {f"outputs/{kind}": rate for kind, rate in result.scores.rates.items()})
-            parts += [f"BLEU {result.scores.bleu:.2f}", f"chrF {result.scores.chrf:.2f}"]
+            parts.append(describe_scores(result.scores.values))
         self.notify(
             "  ".join([*parts, f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])])
         )
@@ -109,7 +107,7 @@ class Monitor:
                 self._writer.add_image(f"attention/{number}", image, update, dataformats="HWC")
 
     def before_checkpoint(self) -> None:
-        """Brings all that was drawn to the disk: a run resumed from the checkpoint draws only what comes after."""
+        """Flushes everything logged so far: a run resumed from the checkpoint logs only what comes after it."""
         if self._writer is not None:
             self._writer.flush()
 
@@ -144,11 +142,12 @@ class Monitor:
     def _averages(self) -> dict[str, float]:
         """Over the updates since the last logged point."""
         tokens = sum(report.num_tokens for report in self._window)
-        nll = sum(report.nll_sum for report in self._window) / tokens
+        names = self._window[-1].parts
+        parts = {name: sum(report.parts[name] for report in self._window) / tokens for name in names}
         return {
             "train/loss": sum(report.loss_sum for report in self._window) / tokens,
-            "train/nll": nll,
-            "train/perplexity": math.exp(min(nll, 700.0)),
+            **{f"train/{name}": value for name, value in parts.items()},
+            "train/perplexity": perplexity(parts["nll"]),
             "train/gradient_norm": sum(report.gradient_norm for report in self._window) / len(self._window),
             "train/learning_rate": self._window[-1].learning_rate,
             "train/padding_share": sum(report.padding_share for report in self._window) / len(self._window),

@@ -1,11 +1,11 @@
-"""Which device to train on and in which number format."""
+"""The device to train on and the number format of the forward pass."""
 
 import contextlib
 from dataclasses import dataclass
 
 import torch
 
-from translator.errors import UserError
+from translator.devices import choose_device
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -23,23 +23,8 @@ class Execution:
         return torch.autocast(self.device.type, self.dtype)
 
     def grad_scaler(self) -> torch.amp.GradScaler:
-        """Keeps small float16 gradients from vanishing (Micikevicius et al. 2018, 3.2); off for other formats."""
+        """Keeps small float16 gradients from underflowing (Micikevicius et al. 2018, 3.2); off for other formats."""
         return torch.amp.GradScaler(self.device.type, enabled=self.dtype is torch.float16)
-
-
-def choose_device(name: str, local_rank: int = 0) -> torch.device:
-    """`auto` prefers CUDA, then Apple's MPS, then the CPU; each rank of a machine takes its own GPU."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    device = torch.device(name)
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", local_rank)
-    available = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    count = available.get(device.type, 1)
-    if (device.index or 0) >= count:
-        found = f"{count} of them found" if count else "none found"
-        raise UserError(f"trainer.device={name}: {device} is not there ({found}); use trainer.device=auto or cpu")
-    return device
 
 
 def choose_execution(device_name: str, precision: str, local_rank: int = 0) -> Execution:

@@ -1,21 +1,19 @@
 """The pre-flight probe: shows on a model and its data that outputs depend on nothing but what they may depend on.
 
-A wrong mask does not stop a model from learning; it makes the loss look good and the translations bad, and is found
-months later. So before the first update a few sentences are perturbed where nothing may happen: in the future, under
-the padding, in the company of other sentences, in the way of decoding. `probe` measures how far the outputs move, and
-its report refuses the model when they do. It knows nothing of a model but its contract, and takes seconds.
+A wrong mask does not stop a model from learning: the loss looks good, the translations are bad, and the cause may take
+months to find. So before the first update a few sentences are changed where no change may matter: later target tokens,
+padding, the other sentences of the batch, decoding step by step. `probe` measures how far the outputs move, and its
+report rejects the model when they do. It knows nothing of a model but its interface, and takes seconds.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from translator.models.base import Decoded, Seq2Seq, State
+from translator.models.base import Decoded, Seq2Seq, State, evaluation_mode
 
 MAX_SENTENCES = 4
 MAX_LENGTH = 24
@@ -85,7 +83,8 @@ def probe(
     """
     device = model.output_weight.device
     sample = _choose(_Sample(*(tensor.to(device) for tensor in (source, source_mask, target_in, target_mask))))
-    with _quietly(model):
+    generators = [device] if device.type == "cuda" else []
+    with evaluation_mode(model), torch.no_grad(), torch.random.fork_rng(devices=generators):
         decoded = model(*sample[:3], need_weights=True)
         expected = model.project(decoded.states)  # (B, T, V)
         allowed = math.sqrt(torch.finfo(expected.dtype).eps) if tolerance is None else tolerance
@@ -260,18 +259,3 @@ def _choose(batch: _Sample) -> _Sample:
         chosen[2][:, :target_length],
         chosen[3][:, :target_length],
     )
-
-
-@contextmanager
-def _quietly(model: Seq2Seq) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards every module and the random generators are as they were."""
-    device = model.output_weight.device
-    modes = [(module, module.training) for module in model.modules()]
-    generators = [device] if device.type == "cuda" else []
-    try:
-        with torch.no_grad(), torch.random.fork_rng(devices=generators):
-            model.eval()
-            yield
-    finally:
-        for module, mode in modes:
-            module.training = mode

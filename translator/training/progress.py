@@ -21,7 +21,7 @@ class TrainerSettings:
     validate_every: int = 0  # updates; 0 = once an epoch
     save_every: int = 0  # updates between checkpoints, besides those after a validation
     patience: int = 0
-    best_metric: str = "bleu"  # bleu, chrf or loss
+    best_metric: str = "bleu"  # loss, or one of the quick metrics
     average: str = "none"  # none, best or last: which of the kept checkpoints the final model averages
     clip_norm: float = 1.0
     max_skipped: int = 0

@@ -43,7 +43,7 @@ def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
 
 @contextmanager
 def untouched_random_state(device: torch.device) -> Iterator[None]:
-    """Whatever is drawn within leaves no trace, so that validating more often does not change what is learnt."""
+    """Restores all generators afterwards, so that validating more often does not change what is learnt."""
     state = random_state(device)
     try:
         yield

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,12 +22,18 @@ class UpdateOutcome:
     """Sums over all ranks; where something was not finite, the weights are as before and `suspects` names the rows."""
 
     loss_sum: float
-    nll_sum: float
+    parts: dict[str, float]  # of the loss, by name
     num_tokens: int
     gradient_norm: float
     padding_share: float  # of this rank's batches
     is_finite: bool
     suspects: list[int] = field(default_factory=list)
+
+
+class _MicroBatchResult(NamedTuple):
+    batch: Batch
+    part_names: list[str]
+    sums: Tensor  # (1 + number of parts,): the loss and its parts
 
 
 class Updater:
@@ -67,28 +74,28 @@ class Updater:
 
     def __call__(self, batches: list[Batch], *, learning_rate: float, teacher_forcing: float) -> UpdateOutcome:
         num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
-        parts = self._accumulate(batches, num_tokens, teacher_forcing)
+        results = self._accumulate(batches, num_tokens, teacher_forcing)
         self.ranks.sum_gradients(self._parameters)
-        sums = torch.stack([sums for _, sums in parts]).sum(0)  # (2,)
+        sums = torch.stack([result.sums for result in results]).sum(0)  # (1 + number of parts,)
         self.ranks.sum_tensors([sums])
         self.scaler.unscale_(self.optimizer)  # before clipping, which must see the true length
         norm = self._clip()
         # Here an update waits for the device: no weight may see a gradient that is not finite.
-        loss_sum, nll_sum, gradient_norm = torch.cat([sums, norm[None].to(sums)]).tolist()
+        loss_sum, *part_sums, gradient_norm = torch.cat([sums, norm[None].to(sums)]).tolist()
         is_finite = self._step_if_finite(loss_sum, gradient_norm, learning_rate)
         self.optimizer.zero_grad(set_to_none=True)
         return UpdateOutcome(
             loss_sum=loss_sum,
-            nll_sum=nll_sum,
+            parts=dict(zip(results[0].part_names, part_sums, strict=True)),
             num_tokens=num_tokens,
             gradient_norm=gradient_norm,
             padding_share=sum(batch.padding_share for batch in batches) / len(batches),
             is_finite=is_finite,
-            suspects=[] if is_finite else self._suspects(parts),
+            suspects=[] if is_finite else self._suspects(results),
         )
 
-    def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[tuple[Batch, Tensor]]:
-        """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; gives each part's sums.
+    def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[_MicroBatchResult]:
+        """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; gives each micro-batch's sums.
 
         Out of memory in the middle of a backward pass leaves part of a gradient behind, so the update begins anew with
         smaller parts. That costs its time once; the limit is remembered.
@@ -109,8 +116,8 @@ class Updater:
 
     def _backward(
         self, parts: list[Batch], num_tokens: int, teacher_forcing: float
-    ) -> tuple[list[tuple[Batch, Tensor]], Batch | None]:
-        results: list[tuple[Batch, Tensor]] = []
+    ) -> tuple[list[_MicroBatchResult], Batch | None]:
+        results: list[_MicroBatchResult] = []
         for part in parts:
             try:
                 on_device = part.to(self.execution.device, non_blocking=True)
@@ -121,7 +128,8 @@ class Updater:
                 if not is_out_of_memory(error):
                     raise
                 return results, part
-            results.append((part, torch.stack([output.loss_sum.detach(), output.nll_sum])))
+            sums = torch.stack([output.loss_sum.detach(), *output.parts.values()])
+            results.append(_MicroBatchResult(part, list(output.parts), sums))
         return results, None
 
     def _clip(self) -> Tensor:
@@ -140,11 +148,11 @@ class Updater:
         self.scaler.update()
         return is_finite or overflowed
 
-    def _suspects(self, parts: list[tuple[Batch, Tensor]]) -> list[int]:
+    def _suspects(self, results: list[_MicroBatchResult]) -> list[int]:
         """The rows whose own loss is not finite, or all of the update where only their gradient is not."""
         rows: tuple[list[int], list[int]] = ([], [])
-        for part, sums in parts:
-            rows[bool(sums.isfinite().all())].extend(part.indices.tolist())
+        for result in results:
+            rows[bool(result.sums.isfinite().all())].extend(result.batch.indices.tolist())
         gathered = self.ranks.gather(rows)
         bad, good = ([row for of_rank in gathered for row in of_rank[kind]] for kind in (False, True))
         return bad or good

@@ -10,7 +10,8 @@ from typing import Any, Self
 import torch
 
 from translator.data.batching import Batch
-from translator.models.base import Seq2Seq
+from translator.evaluation.metrics import METRICS
+from translator.models.base import Seq2Seq, evaluation_mode
 from translator.training.distributed import Ranks
 from translator.training.interfaces import Loss
 from translator.training.precision import Execution
@@ -22,8 +23,7 @@ COLLAPSE_RATE = 0.3  # of the translations: more that are empty, copied or repet
 class TextScores:
     """What scoring gives for a list of hypotheses."""
 
-    bleu: float
-    chrf: float
+    values: dict[str, float]  # by metric
     signatures: dict[str, str] = field(default_factory=dict)  # metric: sacreBLEU signature
     rates: dict[str, float] = field(default_factory=dict)  # empty, copied, repeating …: share of the hypotheses
 
@@ -38,7 +38,7 @@ class Sample:
 @dataclass(frozen=True)
 class ValidationResult:
     loss: float  # smoothed as in training, for each target token
-    nll: float
+    parts: dict[str, float]  # of the loss, for each target token; `nll` among them
     num_tokens: int
     scores: TextScores | None  # None where nothing is translated
     samples: list[Sample]
@@ -47,26 +47,32 @@ class ValidationResult:
 
     @property
     def perplexity(self) -> float:
-        return math.exp(min(self.nll, 700.0))  # a wildly wrong model must not overflow
+        return perplexity(self.parts["nll"])
 
     def score(self, metric: str) -> float:
-        """The value of bleu, chrf or loss, turned so that higher is better."""
+        """The loss or the value of a metric, with the sign that makes higher better; what is not finite is worst."""
         if metric == "loss":
-            return -self.loss
-        assert self.scores is not None, "a text metric needs translations"
-        return {"bleu": self.scores.bleu, "chrf": self.scores.chrf}[metric]
+            score = -self.loss
+        else:
+            assert self.scores is not None, "a text metric needs translations"
+            value = self.scores.values[metric]
+            score = -value if METRICS[metric].lower_is_better else value
+        return score if math.isfinite(score) else -math.inf
 
     def figures(self) -> dict[str, Any]:
         """For metrics.json: plain numbers and signatures."""
-        figures: dict[str, Any] = {"loss": self.loss, "nll": self.nll, "perplexity": self.perplexity}
+        figures: dict[str, Any] = {"loss": self.loss, **self.parts, "perplexity": self.perplexity}
         if self.scores is not None:
-            figures |= {"bleu": self.scores.bleu, "chrf": self.scores.chrf}
-            figures |= {"signatures": self.scores.signatures, "rates": self.scores.rates}
+            figures |= {**self.scores.values, "signatures": self.scores.signatures, "rates": self.scores.rates}
         return figures
 
     def warnings(self) -> list[str]:
         rates = self.scores.rates if self.scores is not None else {}
         return [f"{rate:.0%} of the translations are {kind}" for kind, rate in rates.items() if rate > COLLAPSE_RATE]
+
+
+def perplexity(nll: float) -> float:
+    return math.exp(min(nll, 700.0))  # a wildly wrong model must not overflow
 
 
 @dataclass
@@ -89,7 +95,7 @@ class Validator:
     num_samples: int = 4
 
     def limited(self, num_sentences: int) -> Self:
-        """The first sentences and the first batch alone, for those who want to see it at work and not what it finds."""
+        """Only the first sentences and the first batch, for callers that need a validation but not its result."""
         return replace(
             self,
             batches=list(islice(self.batches, 1)),
@@ -100,39 +106,41 @@ class Validator:
     @torch.no_grad()
     def __call__(self, model: Seq2Seq) -> ValidationResult:
         started = time.monotonic()
-        was_training = model.training
-        model.eval()
-        try:
-            loss_sum, nll_sum, num_tokens = self._loss(model)
+        with evaluation_mode(model):
+            loss_sum, part_sums, num_tokens = self._loss(model)
             hypotheses = self._translate()
             shown = list(self.sources[: self.num_samples]) if hypotheses else []
             images = self.draw_attention(shown) if shown and self.draw_attention and self.ranks.is_main else []
-        finally:
-            model.train(was_training)
         scores = (
             self.score(hypotheses, list(self.references), list(self.sources)) if hypotheses and self.score else None
         )
         (seconds,) = self.ranks.maximum(time.monotonic() - started)
         return ValidationResult(
             loss=loss_sum / max(1, num_tokens),
-            nll=nll_sum / max(1, num_tokens),
-            num_tokens=int(num_tokens),
+            parts={name: value / max(1, num_tokens) for name, value in part_sums.items()},
+            num_tokens=num_tokens,
             scores=scores,
             samples=[Sample(*texts) for texts in zip(shown, self.references, hypotheses, strict=False)],
             images=images,
             seconds=seconds,
         )
 
-    def _loss(self, model: Seq2Seq) -> list[float]:
-        sums = [0.0, 0.0, 0.0]
+    def _loss(self, model: Seq2Seq) -> tuple[float, dict[str, float], int]:
+        """The loss, its parts and the target tokens, each summed over the batches of all ranks."""
+        loss_sum, num_tokens = 0.0, 0
+        parts: dict[str, float] = {}
         for number, batch in enumerate(self.batches):
             if number % self.ranks.count != self.ranks.rank:
                 continue
             with self.execution.autocast():
                 output = self.loss(model, batch.to(self.execution.device))
-            values = (output.loss_sum.item(), output.nll_sum.item(), output.num_tokens)
-            sums = [total + value for total, value in zip(sums, values, strict=True)]
-        return self.ranks.sum(*sums)
+            loss_sum, num_tokens = loss_sum + output.loss_sum.item(), num_tokens + output.num_tokens
+            _add(parts, {name: part.item() for name, part in output.parts.items()})
+        loss_sum, all_tokens = self.ranks.sum(loss_sum, num_tokens)
+        all_parts: dict[str, float] = {}
+        for of_rank in self.ranks.gather(parts):  # a rank without a batch does not know the names
+            _add(all_parts, of_rank)
+        return loss_sum, all_parts, int(all_tokens)
 
     def _translate(self) -> list[str]:
         if self.translate_lines is None:
@@ -142,3 +150,8 @@ class Validator:
         for rank, share in enumerate(shares):
             hypotheses[rank :: self.ranks.count] = share
         return hypotheses
+
+
+def _add(sums: dict[str, float], values: dict[str, float]) -> None:
+    for name, value in values.items():
+        sums[name] = sums.get(name, 0.0) + value

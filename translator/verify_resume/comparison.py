@@ -1,4 +1,4 @@
-"""Whether two runs ended alike, bit for bit, and where they part company if they did not."""
+"""Whether two runs ended in the same state, bit for bit, and the first difference where they did not."""
 
 import logging
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class Finding:
 
 
 def compare_runs(first: RunDirectory, second: RunDirectory) -> list[Finding]:
-    """All that the newest checkpoints, the logged curves and the final weights of two runs have in common, or not."""
+    """Compares the newest checkpoints, the logged curves and the final weights of two runs."""
     ours, theirs = _newest(first), _newest(second)
     findings = [_compare_curves(read_curves(first.tensorboard), read_curves(second.tensorboard))]
     for part, name in (("weights", "model"), ("optimizer", "optimizer"), ("moving average", "ema")):
@@ -51,7 +51,7 @@ def compare_tensors(part: str, ours: dict[str, Tensor], theirs: dict[str, Tensor
 
 def read_curves(folder: Path) -> Curves:
     """The curves that TensorBoard shows of a run, as (update, value); what was hidden by a resume is left out."""
-    logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it would tell about each resume
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)  # it would report every resume
     events = EventAccumulator(str(folder), size_guidance={SCALARS: 0})
     events.Reload()
     names = (name for name in events.Tags()[SCALARS] if name != _SPEED)

@@ -1,4 +1,4 @@
-"""Proves that a killed and resumed run ends as one left alone: python -m translator.verify_resume [options of train]
+"""Proves that a killed and resumed run ends exactly like one left alone: `python -m translator.verify_resume --help`.
 
 The configuration is trained for a few updates in a temporary folder, once without interruption and once killed
 (SIGKILL) at several random moments and resumed; then everything that the two runs left behind is compared bit for bit.
@@ -20,18 +20,19 @@ from itertools import pairwise
 from pathlib import Path
 
 from translator import cli, train
+from translator.build.checks import check_names
 from translator.command import EXIT_USER_ERROR, exit_code, positive
 from translator.config import Config
+from translator.devices import choose_device
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
 from translator.training.monitor import format_seconds
-from translator.training.precision import choose_device
-from translator.training.run_comparison import Finding, compare_runs
+from translator.verify_resume.comparison import Finding, compare_runs
 
 NAME = "verify_resume"
 EXIT_DIFFERENT = 1
 NUM_HELD_OUT = 8  # sentences of the validation set
-_TRAIN_BRIEFLY = f"import sys; from translator.{NAME} import train_briefly; sys.exit(train_briefly())"
+_TRAIN_BRIEFLY = f"import sys; from translator.{NAME}.__main__ import train_briefly; sys.exit(train_briefly())"
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,12 @@ def main() -> int:
 
 
 def train_briefly() -> int:
-    """What each process does: trains as `translator.train` does, but looks at a few held-out sentences only."""
-    return exit_code(NAME, lambda: max(cli.main(lambda config: train.run(config, num_held_out=NUM_HELD_OUT).exit_code)))
+    """What each process does: trains as `translator.train` does, but validates on a few sentences only."""
+
+    def job(config: Config) -> int:
+        return train.run(config, num_held_out=NUM_HELD_OUT).exit_code
+
+    return exit_code(NAME, lambda: max(cli.main(job, check=check_names)))
 
 
 def run() -> int:
@@ -108,7 +113,7 @@ def _check(overrides: Sequence[str]) -> Config | None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UserError("torchrun: one process is verified; start it without")
     configs: list[Config] = []
-    cli.main(configs.append, overrides)
+    cli.main(configs.append, overrides, check=check_names)
     for config in configs:
         if config.resume or config.run_dir:
             name = "resume" if config.resume else "run_dir"
@@ -117,7 +122,7 @@ def _check(overrides: Sequence[str]) -> Config | None:
 
 
 def _brief_options(num_updates: int) -> list[str]:
-    """What a short run has of its own; the limits that depend on time or on scores would end it by chance."""
+    """The options of a short run, without the limits that depend on time or on scores."""
     own = {
         "max_updates": num_updates,
         "max_epochs": 0,
@@ -217,6 +222,6 @@ def _explain(is_repeatable: bool, device: str) -> str:
 
 
 if __name__ == "__main__":
-    # As after Ctrl-C, the training process is ended and the folder removed.
+    # As with Ctrl-C, end the training process and remove the folder.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     sys.exit(main())

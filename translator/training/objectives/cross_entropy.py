@@ -8,38 +8,25 @@ which is what `F.cross_entropy(..., label_smoothing=ε, reduction="sum")` comput
 projection to the vocabulary, so it costs nothing.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from translator.models.base import Seq2Seq
+from translator.schema.training import OptimConfig
+from translator.training.interfaces import LossOutput, TrainingBatch
 
 _CHUNK = 512  # positions projected at once on the CPU: their logits stay in the cache
 
 
-class TrainingBatch(Protocol):
-    """The part of a batch that a loss reads."""
-
-    source: Tensor  # (B, S)
-    source_mask: Tensor  # (B, S)
-    target_in: Tensor  # (B, T)
-    target_out: Tensor  # (B, T)
-    target_mask: Tensor  # (B, T)
-    num_target_tokens: int  # True in target_mask
+def build(options: OptimConfig) -> "CrossEntropy":
+    return CrossEntropy(options.label_smoothing)
 
 
-class LossOutput(NamedTuple):
-    """Sums over the real target positions of a batch; the caller divides by the tokens of the whole update."""
-
-    loss_sum: Tensor  # (), smoothed, differentiable
-    nll_sum: Tensor  # (), not smoothed, detached
-    num_tokens: int
-
-
-class TranslationLoss:
-    """The training objective as an object, so that others (consistency losses, for example) can take its place."""
+class CrossEntropy:
+    """Label-smoothed cross-entropy of the reference's pieces."""
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         if not 0 <= label_smoothing < 1:
@@ -55,7 +42,7 @@ class TranslationLoss:
         loss_sum, nll_sum = smoothed_cross_entropy(
             states, model.output_weight, model.output_bias, targets, self.label_smoothing
         )
-        return LossOutput(loss_sum, nll_sum.detach(), batch.num_target_tokens)
+        return LossOutput(loss_sum, {"nll": nll_sum.detach()}, batch.num_target_tokens)
 
 
 def real_positions(mask: Tensor, num_tokens: int) -> Tensor:

@@ -1,0 +1,1 @@
+"""The one place where configuration becomes objects."""

@@ -1,0 +1,133 @@
+"""Corpora, tokenizer, tables and batches from a configuration."""
+
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from translator.config import Config
+from translator.data.batching import BatchSampler
+from translator.data.cleaning import CleanedSplits, Cleaning, clean
+from translator.data.corpus import Corpus, Splits, open_text
+from translator.data.hub import open_hub
+from translator.data.loader import BatchLoader, BatchSource, CorpusBatches, fitted_batch_tokens
+from translator.data.streaming import StreamedBatches
+from translator.data.tokenize_corpus import tokenize_corpus
+from translator.data.tokenized_corpus import TokenizedCorpus, join_tokenized
+from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
+from translator.demo.corpus import open_demo
+from translator.files.fingerprints import combined_fingerprint
+from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
+from translator.training.distributed import Ranks
+
+
+def open_splits(config: DataConfig) -> Splits:
+    """The corpora as they are on the disk or on the hub."""
+    languages: dict[str, Any] = {"source": config.source, "target": config.target}
+    if isinstance(config, DemoDataConfig):
+        sizes = {name: getattr(config, name) for name in ("seed", "num_train", "num_valid", "num_test")}
+        return open_demo(folder=config.folder, **languages, **sizes)
+    if isinstance(config, TextDataConfig):
+        assert config.valid is not None
+        return open_text(
+            **languages,
+            train=config.train_prefixes,
+            train_weights=config.train_weights,
+            valid=config.valid,
+            test=config.test,
+        )
+    assert isinstance(config, HubDataConfig)
+    assert config.path is not None
+    names = ("path", "name", "revision", "data_files", "train_split", "valid_split", "test_split")
+    columns = ("source_column", "target_column", "translation_column", "streaming")
+    return open_hub(**languages, **{name: getattr(config, name) for name in names + columns})
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """Everything a run needs of its corpora."""
+
+    raw: Splits
+    cleaned: CleanedSplits
+    tokenizer: Tokenizer
+    train_tables: list[TokenizedCorpus]  # one for each training corpus; none when streaming
+
+    def fingerprints(self) -> dict[str, Any]:
+        """What a run that is resumed must find unchanged."""
+        test = self.raw.test.fingerprint if self.raw.test else None
+        return {
+            "train": [corpus.fingerprint for corpus, _ in self.cleaned.train],
+            "valid": self.raw.valid.fingerprint,
+            "test": test,
+            "tokenizer": self.tokenizer.fingerprint,
+        }
+
+    def files(self) -> list[dict[str, Any]]:
+        corpora = [*(corpus for corpus, _ in self.raw.train), *self.raw.held_out]
+        return [asdict(file) for corpus in corpora for file in corpus.files]
+
+    def reports(self) -> list[Any]:
+        return [table.cleaning_report for table in self.train_tables if table.cleaning_report is not None]
+
+
+def prepare_data(config: Config) -> PreparedData:
+    """Opens, cleans and tokenises the corpora; what was made before is reused."""
+    data, cache_dir = config.data, Path(config.data.cache_dir)
+    is_streamed = isinstance(data, HubDataConfig) and data.streaming
+    raw = open_splits(data)
+    if not is_streamed:
+        raw.check()
+    cleaned = clean(raw, Cleaning(**vars(data.cleaning)))
+    tokenizer = _tokenizer(config, [corpus for corpus, _ in cleaned.train], cache_dir)
+    tables = [] if is_streamed else [tokenized(config, corpus, tokenizer) for corpus, _ in cleaned.train]
+    return PreparedData(raw, cleaned, tokenizer, tables)
+
+
+def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer:
+    options = {name: value for name, value in vars(config.tokenizer).items() if name != "sampling"}
+    limit = config.data.tokenizer_sample if isinstance(config.data, HubDataConfig) and config.data.streaming else None
+    fingerprint = combined_fingerprint("tokenizer", limit, *(corpus.fingerprint for corpus in corpora))
+    pairs = islice(chain.from_iterable(corpora), limit)
+    return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
+
+
+def tokenized(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: int | None = None) -> TokenizedCorpus:
+    """The corpus as rows of ids; `max_pieces` takes the place of the configuration's own limit."""
+    data = config.data
+    return tokenize_corpus(
+        corpus,
+        tokenizer,
+        cache_dir=Path(data.cache_dir),
+        num_processes=data.num_processes,
+        max_pieces=data.max_pieces if max_pieces is None else max_pieces,
+    )
+
+
+def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: bool = False) -> BatchLoader:
+    """The endless training batches of this rank."""
+    sampling, batch_tokens = config.tokenizer.sampling, config.trainer.batch_tokens
+    place = {"seed": config.seed, "rank": ranks.rank, "num_ranks": ranks.count}
+    source: BatchSource
+    if data.train_tables:
+        table = join_tokenized(data.train_tables)
+        weights = [weight for _, weight in data.cleaned.train]
+        sampler = BatchSampler(
+            table.source_lengths,
+            table.target_lengths,
+            batch_tokens=fitted_batch_tokens(table, data.tokenizer, sampling, batch_tokens),
+            parts=[(len(part), weight) for part, weight in zip(data.train_tables, weights, strict=True)],
+            **place,
+        )
+        source = CorpusBatches(table, sampler, tokenizer=data.tokenizer, sampling=sampling)
+    else:
+        assert isinstance(config.data, HubDataConfig)
+        source = StreamedBatches(
+            data.cleaned.train[0][0],
+            data.tokenizer,
+            batch_tokens=batch_tokens,
+            shuffle_buffer=config.data.shuffle_buffer,
+            max_pieces=config.data.max_pieces,
+            sampling=sampling,
+            **place,
+        )
+    return BatchLoader(source, pin_memory=pin_memory)

@@ -1,0 +1,68 @@
+"""Validation from a configuration: loss, translations, their scores and pictures of attention."""
+
+import gc
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from translator.build.data import PreparedData, tokenized
+from translator.config import Config
+from translator.data.loader import ordered_batches
+from translator.decoding.line_translator import LineTranslator
+from translator.evaluation.diagnostics import diagnose
+from translator.evaluation.metrics import score_corpus
+from translator.models.base import Seq2Seq
+from translator.plots.attention import attention_figure, figure_pixels
+from translator.plots.fonts import warn_of_missing
+from translator.runs.translation import translation_options
+from translator.training.distributed import Ranks
+from translator.training.objectives import build_loss
+from translator.training.precision import Execution
+from translator.training.validation import TextScores, Validator
+
+
+def build_validator(
+    config: Config,
+    data: PreparedData,
+    model: Seq2Seq,
+    execution: Execution,
+    ranks: Ranks,
+    split: str = "valid",
+) -> Validator | None:
+    """Loss and scores on the validation or test set; None where there is no such set."""
+    raw, cleaned = getattr(data.raw, split), getattr(data.cleaned, split)
+    if raw is None:
+        return None
+    table = tokenized(config, cleaned, data.tokenizer, max_pieces=0)
+    translator = LineTranslator(model, data.tokenizer, execution.device, **translation_options(config))
+    sources, references = zip(*raw, strict=True)
+    return Validator(
+        loss=build_loss(config.optim),
+        batches=ordered_batches(table, config.trainer.batch_tokens),
+        execution=execution,
+        ranks=ranks,
+        sources=sources,
+        references=references,
+        translate_lines=translator.translate,
+        score=_scorer(config.data.target),
+        draw_attention=lambda lines: list(_attention_images(translator, lines)),
+        num_samples=config.trainer.num_samples,
+    )
+
+
+def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]], TextScores]:
+    def score(hypotheses: list[str], references: list[str], sources: list[str]) -> TextScores:
+        scores = score_corpus(hypotheses, references, target_language)
+        found = diagnose(sources, hypotheses)
+        rates = {"empty": found.empty, "copied": found.copied, "repeating": found.repeating}
+        return TextScores(scores.values, scores.signatures, rates)
+
+    return score
+
+
+def _attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[np.ndarray]:
+    for translation in translator.translate_fully(lines, need_attention=True):
+        for part in (translation.outputs[0].attention or [])[:1]:
+            warn_of_missing("".join([*part.source_pieces, *part.target_pieces]))
+            yield figure_pixels(attention_figure(part.source_pieces, part.target_pieces, part.weights.numpy()))
+    gc.collect()  # figures hold themselves in cycles; left to Python's own time they were 85 MB after a few validations

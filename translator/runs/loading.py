@@ -1,0 +1,37 @@
+"""A finished model from the folder of its run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from translator.config import Config
+from translator.config import load_file as load_config
+from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
+from translator.models.base import Seq2Seq
+from translator.runs.directory import RunDirectory, find_weights
+from translator.runs.model import build_model
+from translator.runs.weights import restore_weights
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    config: Config
+    tokenizer: Tokenizer
+    model: Seq2Seq
+
+
+def load_run(path: Path, device: torch.device) -> LoadedRun:
+    """The finished model of a run, or the best so far of one that still trains. Nothing that is read can be code."""
+    weights, run = find_weights(path), RunDirectory(path)
+    config = load_config(run.config)
+    tokenizer = Tokenizer.load(run.tokenizer)
+    model = build_model(config.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
+    try:
+        restore_weights(model, load_file(weights), str(weights))
+    except SafetensorError as error:
+        raise UserError(f"{weights}: damaged ({error}); copy the run again") from error
+    return LoadedRun(config, tokenizer, model.to(device).eval())

@@ -1,0 +1,126 @@
+"""What a run reports when it has ended: metrics.json, the summary on the terminal, and the table of a sweep."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from translator.config import Config
+from translator.evaluation.metrics import METRICS, describe_scores
+from translator.files.atomic import write_json
+from translator.models.base import Seq2Seq
+from translator.runs.directory import RunDirectory, versions
+from translator.training.monitor import Monitor, format_seconds
+from translator.training.trainer import TrainingResult
+from translator.training.validation import ValidationResult
+
+
+def report(
+    config: Config,
+    directory: RunDirectory,
+    model: Seq2Seq,
+    result: TrainingResult,
+    test: ValidationResult | None,
+    monitor: Monitor,
+) -> None:
+    """Writes metrics.json, the hyper-parameters in TensorBoard, and the summary with the commands that come next."""
+    progress, test_figures = result.progress, test.figures() if test is not None else None
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    figures = {
+        "validation": result.final,
+        "test": test_figures,
+        "final_weights": result.final_weights,
+        "stopped_by": result.stopped_by,
+        "num_updates": progress.update,
+        "num_epochs": progress.epoch,
+        "num_target_tokens": progress.num_tokens,
+        "num_skipped": progress.num_skipped,
+        "num_parameters": num_parameters,
+        "seconds": progress.seconds,
+        "seed": config.seed,
+        "versions": versions(),
+        "history": progress.history,
+    }
+    write_json(directory.metrics, figures)
+    source, target = config.data.source, config.data.target
+    summary = {
+        "model": f"{config.model.kind}, {num_parameters:,} parameters, {result.final_weights}",
+        "training": f"{progress.update:,} updates, {progress.epoch} epochs, {format_seconds(progress.seconds)}",
+        "validation": _describe(result.final),
+        "test": _describe(test_figures) if test_figures else "none (data.test is not given)",
+        "signature": result.final["signatures"]["bleu"],
+        "all figures": str(directory.metrics),
+        "translate": f"{_program('translate')} --model {directory.path} input.{source} -o output.{target}",
+        "look": f"{_program('tensorboard')} --logdir {directory.path.parent}",
+    }
+    final = {f"final/validation_{name}": value for name, value in _scores(result.final).items()}
+    final["final/validation_loss"] = result.final["loss"]
+    final |= {f"final/test_{name}": value for name, value in _scores(test_figures or {}).items()}
+    monitor.finish(_flat(asdict(config)), final, summary)
+
+
+def _scores(figures: dict[str, Any]) -> dict[str, float]:
+    """The metrics among the figures of a validation."""
+    return {name: figures[name] for name in METRICS if name in figures}
+
+
+def _describe(figures: dict[str, Any]) -> str:
+    return f"{describe_scores(_scores(figures))}  loss {figures['loss']:.3f}  perplexity {figures['perplexity']:.2f}"
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested options under dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _program(name: str) -> str:
+    """How to call a program of this environment: by name, or by its path where the environment is not activated."""
+    folder = Path(sys.executable).parent
+    is_on_path = str(folder) in os.environ.get("PATH", "").split(os.pathsep)
+    return name if is_on_path or not (folder / name).exists() else os.path.relpath(folder / name)
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What a table of several runs shows of one."""
+
+    run_dir: Path
+    model: str
+    seed: int
+    num_updates: int
+    seconds: float
+    valid_bleu: float | None
+    test_bleu: float | None
+    exit_code: int
+
+
+def outcome_of(
+    config: Config, directory: RunDirectory, result: TrainingResult, test: ValidationResult | None
+) -> RunOutcome:
+    return RunOutcome(
+        run_dir=directory.path,
+        model=config.model.kind,
+        seed=config.seed,
+        num_updates=result.progress.update,
+        seconds=result.progress.seconds,
+        valid_bleu=result.final.get("bleu"),
+        test_bleu=test.figures().get("bleu") if test is not None else None,
+        exit_code=result.exit_code,
+    )
+
+
+def sweep_table(outcomes: Sequence[RunOutcome]) -> str:
+    """One line for each run of a sweep."""
+    rows = [["run", "model", "seed", "updates", "time", "valid BLEU", "test BLEU"]]
+    for o in outcomes:
+        scores = ["-" if bleu is None else f"{bleu:.2f}" for bleu in (o.valid_bleu, o.test_bleu)]
+        rows.append([str(o.run_dir), o.model, str(o.seed), f"{o.num_updates:,}", format_seconds(o.seconds), *scores])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
