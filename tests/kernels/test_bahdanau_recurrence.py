@@ -9,7 +9,7 @@ from torch import Tensor
 from translator.attention.scores import AdditiveScore
 from translator.kernels.bahdanau_recurrence import is_suitable
 from translator.models import bahdanau
-from translator.models.bahdanau import Attention, ClassicLayer, FirstLayer
+from translator.models.bahdanau import Attention, BahdanauLayer, FirstLayer
 
 STEPS, EMBEDDING, HIDDEN, ATTENTION = 5, 6, 4, 3
 LENGTHS = (6, 4, 0, 1)  # one sentence is empty
@@ -21,7 +21,7 @@ class Case:
     def __init__(self, score: str = "additive", dtype: torch.dtype = torch.float64, scale: float = 1.0) -> None:
         torch.manual_seed(0)
         num_rows = len(LENGTHS)
-        self.layer = ClassicLayer(EMBEDDING, HIDDEN, 2 * HIDDEN).to(dtype)
+        self.layer = BahdanauLayer(EMBEDDING, HIDDEN, 2 * HIDDEN).to(dtype)
         self.attention = Attention(score, HIDDEN, 2 * HIDDEN, ATTENTION).to(dtype)
         self.inputs = [
             torch.randn(STEPS, num_rows, EMBEDDING, dtype=dtype),

@@ -118,7 +118,7 @@ LONG: dict[str, Callable[[], Seq2Seq]] = {
         f"transformer-{positions}": lambda positions=positions: transformer(
             positions=positions, num_heads=1, encoder_layers=1, decoder_layers=1, max_positions=64
         )
-        for positions in ("sinusoidal", "learned", "rotary", "none")
+        for positions in ("sinusoidal", "learned", "rotary", "relative", "none")
     },
     **{f"lstm-{score}": lambda score=score: lstm(score=score) for score in SCORES},
     "lstm-parallel": lambda: lstm(attend="parallel"),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from translator.attention.scores import SCORES
-from translator.models.bahdanau import ClassicLayer, ParallelLayer
+from translator.models.bahdanau import BahdanauLayer, ParallelLayer
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.lstm_encoder import BidirectionalEncoder
 from translator.models.lstm_layers import LstmLayer, SequenceDropout, lstm_cell
@@ -206,7 +206,7 @@ def test_parallel_decoder_is_an_lstm_then_attention(score: str, batch: tuple[Ten
 
 
 def test_decoders_are_different_models() -> None:
-    assert isinstance(make().decoder.first, ClassicLayer)
+    assert isinstance(make().decoder.first, BahdanauLayer)
     assert isinstance(make(attend="parallel").decoder.first, ParallelLayer)
 
 

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from translator.attention.multihead import MultiHeadAttention
 from translator.attention.scores import SCORES
 from translator.models.transformer import Transformer
+from translator.models.transformer_decoding import STEPS_OF_ROOM
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, FeedForward, LayerOptions
-from translator.models.transformer_state import ROOM
 
 SIZE, HEADS, INNER = 12, 3, 20
 
@@ -179,8 +179,8 @@ def test_hypotheses_of_a_sentence_share_its_memory() -> None:
     state = model.start(model.encode(source, torch.ones(2, 6, dtype=torch.bool)))
     state = model.step(torch.tensor([2, 2]), state).state
     wide = state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
-    assert wide.source.tables.keys.data_ptr() == state.source.tables.keys.data_ptr()
-    assert wide.slots.tables.keys.data_ptr() == state.slots.tables.keys.data_ptr()
+    assert wide.source.cache.keys.data_ptr() == state.source.cache.keys.data_ptr()
+    assert wide.cache.keys.data_ptr() == state.cache.keys.data_ptr()
 
 
 def test_two_continuations_of_a_state_leave_each_other_alone() -> None:
@@ -199,7 +199,7 @@ def test_two_continuations_of_a_state_leave_each_other_alone() -> None:
 def test_a_table_of_slots_grows() -> None:
     model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, dropout=0.0).double().eval()
     source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
-    target = torch.randint(4, 17, (2, 3 * ROOM))
+    target = torch.randint(4, 17, (2, 3 * STEPS_OF_ROOM))
     state = model.start(model.encode(source, mask))
     for tokens in target.unbind(1):
         logits, state, _ = model.step(tokens, state)
@@ -207,7 +207,7 @@ def test_a_table_of_slots_grows() -> None:
 
 
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "relative"])
 def test_steps_give_what_the_whole_target_gives(score: str, positions: str) -> None:
     model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, score=score, positions=positions, dropout=0.0).double().eval()
     source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)

@@ -34,7 +34,7 @@ def lstm(**options: object) -> Seq2Seq:
 MODELS: dict[str, Callable[[], Seq2Seq]] = {}
 # Positions and orders of norms in all combinations, and every score, activation, norm and tying among them.
 for index, (positions, norm_order) in enumerate(
-    itertools.product(("sinusoidal", "learned", "rotary", "none"), ("pre", "post"))
+    itertools.product(("sinusoidal", "learned", "rotary", "none", "relative"), ("pre", "post"))
 ):
     options: dict[str, object] = {
         "positions": positions,

@@ -16,6 +16,7 @@ from translator.attention.dropout import Dropout
 from translator.attention.positions import RotaryPositions
 from translator.attention.scores import make_score
 from translator.attention.softmax import masked_softmax
+from translator.kernels.choice import use_kernels
 
 
 class KeyValue(NamedTuple):
@@ -42,9 +43,7 @@ class MultiHeadAttention(nn.Module):
             raise ValueError(f"num_heads={num_heads} must divide model_size={model_size}")
         self.num_heads = num_heads
         self.head_size = model_size // num_heads
-        self.input_projection = nn.Linear(
-            model_size, 3 * model_size
-        )  # W^Q, W^K and W^V of all heads, one above the other
+        self.input_projection = nn.Linear(model_size, 3 * model_size)  # W^Q, W^K and W^V of all heads, stacked
         self.output_projection = nn.Linear(model_size, model_size)
         self.score = make_score(score, self.head_size, self.head_size, self.head_size)
         self.is_scaled_dot = score == "scaled_dot"
@@ -74,35 +73,41 @@ class MultiHeadAttention(nn.Module):
         return KeyValue(self.score.prepare(keys), values)
 
     def forward(
-        self, queries: Tensor, key_value: KeyValue, mask: Tensor | None, *, need_weights: bool = False
+        self,
+        queries: Tensor,  # (B, H, T, D/H)
+        key_value: KeyValue,
+        mask: Tensor | None,  # boolean, broadcastable to (B, H, T, S), True = may be attended to
+        bias: Tensor | None = None,  # broadcastable to (B, H, T, S), added to the scores
+        *,
+        need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The attended values (B, T, D) and, where asked for, the weights (B, H, T, S).
-
-        `mask` is boolean, broadcastable to (B, H, T, S), True = may be attended to.
-        """
-        if self.is_scaled_dot and not need_weights and queries.device.type != "cpu":
-            dropout = self.dropout.p if self.training else 0.0
-            attended = fused_attention(queries, key_value, mask, dropout)
-            weights = None
+        """The attended values (B, T, D) and, where asked for, the weights (B, H, T, S)."""
+        weights = None
+        if self.is_scaled_dot and not need_weights and not use_kernels(queries, *key_value):
+            attended = fused_attention(queries, key_value, mask, bias, self.dropout.p if self.training else 0.0)
         else:
-            weights = self.weights(queries, key_value.keys, mask)  # (B, H, T, S)
+            weights = self.weights(queries, key_value.keys, mask, bias)  # (B, H, T, S)
             attended = self.dropout(weights) @ key_value.values  # (B, H, T, D/H)
         merged = attended.transpose(1, 2).flatten(2)  # (B, T, D)
         return self.output_projection(merged), weights if need_weights else None
 
-    def weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+    def weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
         """The attention weights (B, H, T, S) before dropout."""
-        return masked_softmax(self.score(queries, keys), mask)
+        scores = self.score(queries, keys)
+        return masked_softmax(scores if bias is None else scores + bias, mask)
 
 
-def fused_attention(queries: Tensor, key_value: KeyValue, mask: Tensor | None, dropout: float) -> Tensor:
+def fused_attention(
+    queries: Tensor, key_value: KeyValue, mask: Tensor | None, bias: Tensor | None, dropout: float
+) -> Tensor:
     """Scaled dot-product attention by torch's fused kernels, which never hold the weights (B, H, T, S) in memory.
 
     The mask becomes an additive one, which the kernels take faster than a boolean. Where a row has nothing to attend
     to the kernels may give NaN, so such rows are set to zero as `masked_softmax` does.
     """
-    if mask is None:
-        return F.scaled_dot_product_attention(queries, key_value.keys, key_value.values, dropout_p=dropout)
-    bias = torch.zeros_like(mask, dtype=queries.dtype).masked_fill_(~mask, torch.finfo(queries.dtype).min)
-    attended = F.scaled_dot_product_attention(queries, *key_value, attn_mask=bias, dropout_p=dropout)
-    return attended * mask.any(-1, keepdim=True)
+    zero = queries.new_zeros(())
+    added = None if bias is None else bias.to(queries.dtype)
+    if mask is not None:
+        added = torch.where(mask, zero if added is None else added, torch.finfo(queries.dtype).min)
+    attended = F.scaled_dot_product_attention(queries, *key_value, attn_mask=added, dropout_p=dropout)
+    return attended if mask is None else torch.where(mask.any(-1, keepdim=True), attended, zero)

@@ -1,8 +1,10 @@
-"""Where in the sentence a vector stands: sinusoidal, learned, rotary or no positions.
+"""Where in the sentence a vector stands: sinusoidal, learned, rotary, relative or no positions.
 
 Letters: B sentences, T positions, D the size of the vectors. `offset` is the position of the first vector, for decoders
 that go on one position at a time.
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -11,55 +13,11 @@ from torch.nn import functional as F
 TABLE_LENGTH = 1024  # positions computed once, when the module is made; later ones are computed when they occur
 
 
-def _angles(size: int, offset: int, length: int) -> Tensor:
-    """p / 10000^(2i/D) for positions p and pairs i (T, D/2): the arguments of sine and cosine in Vaswani et al. 2017.
-
-    In float64 on the CPU, whatever device they are used on: at position 5,000 float32 would already lose four digits,
-    and a position has the same encoding whether it comes from the table or not.
-    """
-    positions = torch.arange(offset, offset + length, dtype=torch.float64, device="cpu")
-    pairs = torch.arange(0, size, 2, dtype=torch.float64, device="cpu")
-    return positions.unsqueeze(1) / 10000 ** (pairs / size)
-
-
-def _sinusoids(size: int, offset: int, length: int) -> Tensor:
-    angles = _angles(size, offset, length)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (T, D), sine and cosine taking turns
-
-
-def _require_even(size: int, what: str) -> None:
-    if size % 2:
-        raise ValueError(f"{what}={size}: must be even, since positions turn pairs of dimensions")
-
-
 class NoPositions(nn.Module):
     """Leaves the embeddings alone."""
 
     def forward(self, embeddings: Tensor, offset: int = 0) -> Tensor:
         return embeddings
-
-
-class SinusoidalPositions(nn.Module):
-    """PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(p / 10000^(2i/D)): Vaswani et al. 2017, section 3.5.
-
-    There is no last position.
-    """
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        _require_even(size, "size")
-        self.size = size
-        self.table: Tensor
-        self.register_buffer("table", _like_default(_sinusoids(size, 0, TABLE_LENGTH)), persistent=False)
-
-    def encoding(self, length: int, offset: int = 0) -> Tensor:
-        """The encodings (T, D) of `length` positions from `offset` on."""
-        if offset + length <= TABLE_LENGTH:
-            return self.table[offset : offset + length]
-        return _sinusoids(self.size, offset, length).to(self.table)
-
-    def forward(self, embeddings: Tensor, offset: int = 0) -> Tensor:
-        return embeddings + self.encoding(embeddings.shape[-2], offset).to(embeddings.dtype)  # (B, T, D)
 
 
 class LearnedPositions(nn.Module):
@@ -85,38 +43,103 @@ class LearnedPositions(nn.Module):
         return embeddings + self.encoding(embeddings.shape[-2], offset).to(embeddings.dtype)  # (B, T, D)
 
 
-class RotaryPositions(nn.Module):
-    """Turns queries and keys by angles that grow with the position: Su et al. 2021 (arXiv:2104.09864), section 3.2.
+class _Sinusoids(nn.Module):
+    """Sines and cosines of p / 10000^(2i/D) for positions p and pairs of dimensions i. There is no last position.
 
-    Two vectors turned by p and r have the inner product of one turned by p - r and one not turned, so scores know
+    The angles are computed in float64 on the CPU, whatever device they are used on: at position 5,000 float32 would
+    already lose four digits, and a position has the same encoding whether it comes from the table or not.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        if size % 2:
+            raise ValueError(f"size={size}: must be even, since positions rotate pairs of dimensions")
+        self.size = size
+        # As a new parameter would be: of the default type, on the default device (which may be `meta`).
+        table = self._compute(0, TABLE_LENGTH).to(torch.get_default_device(), torch.get_default_dtype())
+        self.table: Tensor
+        self.register_buffer("table", table, persistent=False)
+
+    def encoding(self, length: int, offset: int = 0) -> Tensor:
+        """The table's rows (T, D) of `length` positions from `offset` on."""
+        if offset + length <= TABLE_LENGTH:
+            return self.table[offset : offset + length]
+        return self._compute(offset, length).to(self.table)
+
+    def _compute(self, offset: int, length: int) -> Tensor:
+        positions = torch.arange(offset, offset + length, dtype=torch.float64, device="cpu")
+        pairs = torch.arange(0, self.size, 2, dtype=torch.float64, device="cpu")
+        angles = positions.unsqueeze(1) / 10000 ** (pairs / self.size)  # (T, D/2)
+        return self._arrange(angles.sin(), angles.cos())
+
+    def _arrange(self, sines: Tensor, cosines: Tensor) -> Tensor:
+        """Sine and cosine of each pair side by side."""
+        return torch.stack((sines, cosines), dim=-1).flatten(1)  # (T, D)
+
+
+class SinusoidalPositions(_Sinusoids):
+    """PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(p / 10000^(2i/D)): Vaswani et al. 2017, section 3.5."""
+
+    def forward(self, embeddings: Tensor, offset: int = 0) -> Tensor:
+        return embeddings + self.encoding(embeddings.shape[-2], offset).to(embeddings.dtype)  # (B, T, D)
+
+
+class RotaryPositions(_Sinusoids):
+    """Rotates queries and keys by angles that grow with the position: Su et al. 2021 (arXiv:2104.09864), section 3.2.
+
+    Two vectors rotated by p and r have the inner product of one rotated by p - r and one not rotated, so scores know
     nothing but the distance. The paper pairs dimension 2i with 2i + 1; here i goes with i + D/2, which is the same up
     to the order of the rows of the projection before it and lets the halves be read as they lie in memory.
     """
 
-    def __init__(self, head_size: int) -> None:
-        super().__init__()
-        _require_even(head_size, "head_size")
-        self.head_size = head_size
-        angles = _angles(head_size, 0, TABLE_LENGTH)
-        self.cosines: Tensor
-        self.sines: Tensor
-        self.register_buffer("cosines", _like_default(angles.cos()), persistent=False)
-        self.register_buffer("sines", _like_default(angles.sin()), persistent=False)
-
-    def _rotations(self, length: int, offset: int) -> tuple[Tensor, Tensor]:
-        """Cosines and sines (T, D/2) of the angles at `length` positions from `offset` on."""
-        if offset + length <= TABLE_LENGTH:
-            return self.cosines[offset : offset + length], self.sines[offset : offset + length]
-        angles = _angles(self.head_size, offset, length)
-        return angles.cos().to(self.cosines), angles.sin().to(self.sines)
+    def _arrange(self, sines: Tensor, cosines: Tensor) -> Tensor:
+        return torch.cat((sines, cosines), dim=-1)  # (T, D)
 
     def forward(self, heads: Tensor, offset: int = 0) -> Tensor:
-        """Queries or keys (…, T, D) with each position turned by its angles."""
-        cosines, sines = (table.to(heads.dtype) for table in self._rotations(heads.shape[-2], offset))
+        """Queries or keys (…, T, D) with each position rotated by its angles."""
+        sines, cosines = self.encoding(heads.shape[-2], offset).to(heads.dtype).chunk(2, dim=-1)  # (T, D/2) each
         first, second = heads.chunk(2, dim=-1)  # (…, T, D/2) each
         return torch.cat((first * cosines - second * sines, second * cosines + first * sines), dim=-1)
 
 
-def _like_default(table: Tensor) -> Tensor:
-    """The table as a new parameter would be: of the default type, on the default device (which may be `meta`)."""
-    return table.to(torch.get_default_device(), torch.get_default_dtype())
+class RelativePositionBias(nn.Module):
+    """A learned number for each head and range of distances, added to the scores of all layers of a stack.
+
+    Raffel et al. 2020 (arXiv:1910.10683, T5), section 2.1: half of the buckets are single distances, the other half
+    ranges that grow logarithmically; everything beyond the maximum distance falls into the last one. A bidirectional
+    bias gives half of the buckets to each direction; a causal one knows only keys at or before the query.
+    """
+
+    def __init__(
+        self,
+        model_size: int,
+        num_heads: int,
+        *,
+        bidirectional: bool,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+    ) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.weight = nn.Parameter(torch.empty(num_buckets, num_heads))
+        nn.init.normal_(self.weight, std=model_size**-0.5)
+        num_ranges = num_buckets // 2 if bidirectional else num_buckets
+        before = [_bucket(distance, num_ranges, max_distance) for distance in range(max_distance + 1)]
+        after = [num_ranges + bucket if bidirectional else 0 for bucket in before[1:]]
+        self.buckets: Tensor  # of the offsets -max_distance … max_distance from query to key
+        self.register_buffer("buckets", torch.tensor(before[::-1] + after), persistent=False)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Positions (T,) and (S,) to the bias (1, H, T, S)."""
+        offsets = (key_positions - query_positions.unsqueeze(1)).clamp(-self.max_distance, self.max_distance)
+        bias = F.embedding(self.buckets[offsets + self.max_distance], self.weight)  # (T, S, H)
+        return bias.permute(2, 0, 1).unsqueeze(0)
+
+
+def _bucket(distance: int, num_buckets: int, max_distance: int) -> int:
+    """The bucket of a distance of at least 0 in one direction."""
+    num_exact = num_buckets // 2
+    if distance < num_exact:
+        return distance
+    share = math.log(distance / num_exact) / math.log(max_distance / num_exact)  # of the way to the maximum distance
+    return min(num_exact + int(share * (num_buckets - num_exact)), num_buckets - 1)

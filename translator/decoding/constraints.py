@@ -7,6 +7,8 @@ from torch import Tensor
 
 from translator.decoding.options import SearchOptions, length_limits
 from translator.ids import BOS, EOS, PAD
+from translator.kernels.choice import use_kernels
+from translator.kernels.decoding import log_softmax_in_place
 
 # The logarithm of a probability that is forced although the model gives it none: bad, but better than nothing at all.
 FORCED_FLOOR = -1e9
@@ -34,12 +36,10 @@ def ban_repeated_ngrams(log_probs: Tensor, history: Tensor, size: int) -> None:
 
 
 def _log_softmax(logits: Tensor) -> Tensor:
-    """In single precision at least; on the CPU in place, which takes a third less time than writing to new memory."""
-    if logits.itemsize < 4:
-        return torch.log_softmax(logits, dim=-1, dtype=torch.float32)
-    if logits.device.type == "cpu" and logits.is_contiguous():
-        return torch.log_softmax(logits, dim=-1, out=logits)
-    return torch.log_softmax(logits, dim=-1)
+    """In single precision at least; the logits may be overwritten."""
+    if use_kernels(logits):
+        return log_softmax_in_place(logits)
+    return torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
 
 
 class ForbiddenSequences:

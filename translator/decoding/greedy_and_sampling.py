@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from translator.decoding.beam import top_candidates
 from translator.decoding.constraints import Constraints
 from translator.decoding.options import Hypothesis, Sampling, SearchOptions
 from translator.ids import BOS, EOS, PAD
+from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
 
 # Sentences that have ended leave the batch when they are one in so many: what the others need is copied each time.

@@ -1,6 +1,6 @@
-"""The classic recurrence with the additive score as one autograd function: the path of the CPU.
+"""The decoder's recurrence of Bahdanau et al. 2015 with the additive score as one autograd function.
 
-Left to autograd, the loop of `ClassicLayer` is some forty small operations a step forwards and as many backwards. Here
+Left to autograd, the loop of `BahdanauLayer` is some forty small operations a step forwards and as many backwards. Here
 buffers are filled in place, and whatever needs no order (the gradients of all weights and of the annotations) waits
 until the loop is over and is one matrix product each. Two identities save most of the transcendental functions, of
 which torch's tanh is by far the slowest:
@@ -16,29 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from translator.attention.scores import AdditiveScore
-
 # e^{2q} and e^{2k} are finite and not zero in float32 as long as |q| and |k| are at most this. Their product may
 # overflow: r is then 0 and tanh 1, as it should be.
 _LARGEST_PROJECTION = 40.0
 
 
-def is_suitable(inputs: Tensor, hidden: Tensor, score: torch.nn.Module, prepared: Tensor) -> bool:
-    """Whether `ClassicRecurrence` can take the place of the loop: inputs (T, R, E), hidden (R, H), prepared (B, S, A).
+def is_applicable(inputs: Tensor, hidden: Tensor, prepared: Tensor, query_weight: Tensor) -> bool:
+    """Whether the function below gives what the loop gives: (T, R, E), (R, H), (B, S, A), W_q (A, H).
 
-    It is for whole sentences on the CPU. A single step has nothing to gain, and several hypotheses for a sentence
-    occur only there.
+    It is for whole sentences. A single step has nothing to gain, and several hypotheses for a sentence occur only
+    there. The exponentials must not overflow: |q| ≤ Σ |W_q| · max |s|, and every s_t but s_0 is smaller than 1.
     """
-    if inputs.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
-        return False
-    is_sequence = inputs.shape[0] > 1 and hidden.shape[0] == prepared.shape[0] and prepared.numel() > 0
-    if not is_sequence or not isinstance(score, AdditiveScore) or not inputs.dtype == hidden.dtype == prepared.dtype:
-        return False
-    if inputs.dtype not in (torch.float32, torch.float64):  # half precision has no room for the exponentials
+    if inputs.shape[0] <= 1 or hidden.shape[0] != prepared.shape[0] or prepared.numel() == 0:
         return False
     with torch.no_grad():
-        # |q| ≤ Σ |W_q| · max |s|, and every s_t but s_0 is smaller than 1.
-        row_sum = torch.linalg.matrix_norm(score.query_projection.weight, ord=float("inf"))
+        row_sum = torch.linalg.matrix_norm(query_weight, ord=float("inf"))
         largest_query = row_sum * _largest(hidden).clamp(min=1)
         return bool(torch.maximum(largest_query, _largest(prepared)) <= _LARGEST_PROJECTION)
 
@@ -47,9 +39,15 @@ def _largest(x: Tensor) -> Tensor:
     return torch.linalg.vector_norm(x, ord=float("inf"))
 
 
-class ClassicRecurrence(torch.autograd.Function):
-    """From s_0 and its cell to all states (T, B, H), contexts (T, B, 2H) and the last cell (B, H)."""
+def bahdanau_recurrence(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """From s_0 and its cell to all states (T, B, H), contexts (T, B, 2H) and the last cell (B, H).
 
+    The operands are those of `_BahdanauRecurrence.forward`, in its order.
+    """
+    return _BahdanauRecurrence.apply(*operands)
+
+
+class _BahdanauRecurrence(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,

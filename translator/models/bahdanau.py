@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from translator.attention.scores import AdditiveScore, make_score
 from translator.attention.softmax import masked_softmax
-from translator.kernels.bahdanau_recurrence import ClassicRecurrence, is_suitable
+from translator.kernels.bahdanau_recurrence import bahdanau_recurrence, is_applicable
+from translator.kernels.choice import use_kernels
 from translator.models.lstm_layers import LstmLayer, initialize_gates, lstm_cell
 
 
-class Source(NamedTuple):
+class Annotations(NamedTuple):
     """What is attended to, once for each sentence whatever the number of hypotheses."""
 
     states: Tensor  # (B, S, 2H)
@@ -24,8 +25,8 @@ class Source(NamedTuple):
     mask: Tensor  # (B, 1, S)
 
 
-class FirstLayer(NamedTuple):
-    """What comes out of the layer that attends."""
+class AttendingOutput(NamedTuple):
+    """What comes out of a layer that attends."""
 
     states: Tensor  # (T, R, H)
     contexts: Tensor  # (T, R, 2H)
@@ -51,16 +52,18 @@ class Attention(nn.Module):
             query_size = key_size = attention_size
         self.score = make_score(score, query_size, key_size, attention_size)
 
-    def prepare(self, states: Tensor, mask: Tensor) -> Source:
-        return Source(states, self.score.prepare(self.key(states)), mask.unsqueeze(1))
+    def prepare(self, states: Tensor, mask: Tensor) -> Annotations:
+        return Annotations(states, self.score.prepare(self.key(states)), mask.unsqueeze(1))
 
-    def forward(self, queries: Tensor, source: Source) -> tuple[Tensor, Tensor]:
-        """Queries (B, N, H) to contexts (B, N, 2H) and weights (B, N, S): equations 5 and 6 of the paper."""
-        weights = masked_softmax(self.score(self.query(queries), source.prepared), source.mask)
-        return weights @ source.states, weights
+    def forward(self, rows: Tensor, source: Annotations) -> tuple[Tensor, Tensor]:
+        """Queries (B·N, H) to contexts (B·N, 2H) and weights (B·N, S): equations 5 and 6 of the paper."""
+        num_sentences = source.states.shape[0]
+        queries = rows.view(num_sentences, rows.shape[0] // max(num_sentences, 1), rows.shape[1])  # (B, N, H)
+        weights = masked_softmax(self.score(self.query(queries), source.prepared), source.mask)  # (B, N, S)
+        return (weights @ source.states).flatten(0, 1), weights.flatten(0, 1)
 
 
-class ClassicLayer(nn.Module):
+class BahdanauLayer(nn.Module):
     """s_t = f(s_{t-1}, y_{t-1}, c_t), where s_{t-1} asks for c_t; f is an LSTM in place of the paper's gated unit.
 
     Inside the loop is only what depends on s_{t-1}. W y_{t-1} + b is one matrix product for the whole target.
@@ -81,52 +84,37 @@ class ClassicLayer(nn.Module):
         hidden: Tensor,  # (R, H)
         cell: Tensor,  # (R, H)
         attention: Attention,
-        source: Source,
+        source: Annotations,
         *,
         mask: Tensor | None = None,  # (R, H), variational dropout of s_{t-1} on its way to the gates
         need_weights: bool = False,
-    ) -> FirstLayer:
-        if not need_weights and is_suitable(inputs, hidden, attention.score, source.prepared):
-            return self._at_once(inputs, hidden, cell, attention, source, mask)
-        num_sentences = source.states.shape[0]
-        states, contexts, weights = [], [], []
+    ) -> AttendingOutput:
+        score, input_weight, bias = attention.score, self.from_input.weight, self.from_input.bias
+        hidden_weight, context_weight = self.from_hidden.weight, self.from_context.weight
+        if isinstance(score, AdditiveScore) and not need_weights and use_kernels(inputs, hidden, source.prepared):
+            query_weight, energy = score.query_projection.weight, score.energy.weight
+            if is_applicable(inputs, hidden, source.prepared, query_weight):
+                states, contexts, cell = bahdanau_recurrence(
+                    *(inputs, hidden, cell, source.states, source.prepared, source.mask.squeeze(1), mask),
+                    *(input_weight, bias, hidden_weight, context_weight, query_weight, energy),
+                )
+                return AttendingOutput(states, contexts, None, states[-1], cell)
+        steps = []
         for input_gates in self.from_input(inputs).unbind(0):
-            context, weight = attention(_by_sentence(hidden, num_sentences), source)  # (B, K, 2H), (B, K, S)
-            context = context.flatten(0, 1)  # (R, 2H)
+            context, weights = attention(hidden, source)  # (R, 2H), (R, S)
             remembered = hidden if mask is None else hidden * mask
-            gates = torch.addmm(input_gates, remembered, self.from_hidden.weight.t())
-            gates = torch.addmm(gates, context, self.from_context.weight.t())  # (R, 4H)
+            gates = torch.addmm(input_gates, remembered, hidden_weight.t())
+            gates = torch.addmm(gates, context, context_weight.t())  # (R, 4H)
             hidden, cell = lstm_cell(gates, cell)
-            states.append(hidden)
-            contexts.append(context)
-            if need_weights:
-                weights.append(weight.flatten(0, 1))
-        stacked = torch.stack(weights) if need_weights else None
-        return FirstLayer(torch.stack(states), torch.stack(contexts), stacked, hidden, cell)
-
-    def _at_once(
-        self,
-        inputs: Tensor,  # (T, B, E)
-        hidden: Tensor,  # (B, H)
-        cell: Tensor,  # (B, H)
-        attention: Attention,
-        source: Source,
-        mask: Tensor | None,  # (B, H)
-    ) -> FirstLayer:
-        """The same in one function, for CPUs."""
-        assert isinstance(attention.score, AdditiveScore)
-        states, contexts, cell = ClassicRecurrence.apply(
-            *(inputs, hidden, cell, source.states, source.prepared, source.mask.squeeze(1), mask),
-            *(self.from_input.weight, self.from_input.bias, self.from_hidden.weight, self.from_context.weight),
-            *(attention.score.query_projection.weight, attention.score.energy.weight),
-        )
-        return FirstLayer(states, contexts, None, states[-1], cell)
+            steps.append((hidden, context, weights))
+        states, contexts, all_weights = (torch.stack(parts) for parts in zip(*steps, strict=True))
+        return AttendingOutput(states, contexts, all_weights if need_weights else None, hidden, cell)
 
 
 class ParallelLayer(nn.Module):
     """s_t = f(s_{t-1}, y_{t-1}), and s_t asks for c_t, which only the layers above and the output see.
 
-    This is another model than the classic one: its first layer does not know what was attended to before. In return all
+    This is another model than Bahdanau's: its first layer does not know what was attended to before. In return all
     positions of the target ask at once, as in GNMT (Wu et al. 2016, arXiv:1609.08144, section 3).
     """
 
@@ -140,19 +128,15 @@ class ParallelLayer(nn.Module):
         hidden: Tensor,  # (R, H)
         cell: Tensor,  # (R, H)
         attention: Attention,
-        source: Source,
+        source: Annotations,
         *,
         need_weights: bool = False,
-    ) -> FirstLayer:
+    ) -> AttendingOutput:
         states, hidden, cell = self.layer(inputs, hidden, cell)  # (T, R, H)
         num_steps, num_rows, _ = states.shape
-        queries = _by_sentence(states.transpose(0, 1).flatten(0, 1), source.states.shape[0])  # (B, K T, H)
-        contexts, weights = attention(queries, source)
-        contexts = contexts.reshape(num_rows, num_steps, -1).transpose(0, 1)  # (T, R, 2H)
-        weights = weights.reshape(num_rows, num_steps, -1).transpose(0, 1) if need_weights else None
-        return FirstLayer(states, contexts, weights, hidden, cell)
-
-
-def _by_sentence(rows: Tensor, num_sentences: int) -> Tensor:
-    """(B N, H) to (B, N, H)."""
-    return rows.view(num_sentences, rows.shape[0] // max(num_sentences, 1), rows.shape[1])
+        # Rows of one sentence must be neighbours: the steps of each hypothesis, one hypothesis after the other.
+        contexts, weights = (
+            part.reshape(num_rows, num_steps, -1).transpose(0, 1)  # (T, R, …)
+            for part in attention(states.transpose(0, 1).flatten(0, 1), source)
+        )
+        return AttendingOutput(states, contexts, weights if need_weights else None, hidden, cell)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from translator.models.base import Seq2Seq
+
 TYING = ("none", "target", "all")
 
 
@@ -36,6 +38,20 @@ class Embeddings(nn.Module):
 
     def embed_target(self, ids: Tensor) -> Tensor:
         return self.target(ids)  # (B, T, E)
+
+
+class EmbeddingModel(Seq2Seq):
+    """A model that projects to the vocabulary by the output matrix of its embeddings."""
+
+    embeddings: Embeddings
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.embeddings.output_weight
+
+    @property
+    def output_bias(self) -> Tensor | None:
+        return self.embeddings.output_bias
 
     def project(self, states: Tensor) -> Tensor:
         return F.linear(states, self.output_weight, self.output_bias)  # (…, V)

@@ -10,10 +10,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from translator.models.bahdanau import ClassicLayer, Source
-from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
-from translator.models.embeddings import Embeddings
-from translator.models.lstm_decoder import Decoder, Recurrent
+from translator.models.bahdanau import Annotations, BahdanauLayer
+from translator.models.base import Decoded, Memory, State, Step
+from translator.models.embeddings import EmbeddingModel, Embeddings
+from translator.models.lstm_decoder import Decoder, RecurrentState
 from translator.models.lstm_encoder import BidirectionalEncoder
 
 
@@ -21,21 +21,21 @@ from translator.models.lstm_encoder import BidirectionalEncoder
 class LstmState(State):
     """What the layers remember of each hypothesis, and what they attend to in each sentence."""
 
-    recurrent: Recurrent  # hidden and cell (L, R, H)
-    source: Source  # states (B, S, 2H), prepared keys (B, S, A), mask (B, 1, S)
+    recurrent: RecurrentState  # hidden and cell (L, R, H)
+    source: Annotations  # states (B, S, 2H), prepared keys (B, S, A), mask (B, 1, S)
 
     def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
-        recurrent = Recurrent(*(part.index_select(1, rows) for part in self.recurrent))
+        recurrent = RecurrentState(*(part.index_select(1, rows) for part in self.recurrent))
         source = self.source
         if sentences is not None:
-            source = Source(*(part.index_select(0, sentences) for part in source))
+            source = Annotations(*(part.index_select(0, sentences) for part in source))
         return type(self)(recurrent, source)
 
 
-class LstmSeq2Seq(Seq2Seq):
+class LstmSeq2Seq(EmbeddingModel):
     """`attend="classic"` is the recurrence of the paper; `attend="parallel"` is a different, quicker model.
 
-    See `ClassicLayer` and `ParallelLayer`. The output states are as wide as the embeddings, so that the decoder's
+    See `BahdanauLayer` and `ParallelLayer`. The output states are as wide as the embeddings, so that the decoder's
     embedding can always be the output matrix.
     """
 
@@ -102,7 +102,7 @@ class LstmSeq2Seq(Seq2Seq):
         The model's own prediction is the most probable piece, which is what greedy search would feed. No gradient flows
         through the choice.
         """
-        if not isinstance(self.decoder.first, ClassicLayer):
+        if not isinstance(self.decoder.first, BahdanauLayer):
             raise ValueError(
                 f"teacher_forcing={teacher_forcing}: the parallel decoder sees the whole target at once and cannot "
                 "sample; use 1 or attend=classic"
@@ -123,17 +123,6 @@ class LstmSeq2Seq(Seq2Seq):
                 forced = torch.rand(num_sentences, device=tokens.device) < teacher_forcing
                 tokens = torch.where(forced, target_in[:, step + 1], predicted)
         return torch.cat(states), torch.cat(weights) if weights else None
-
-    def project(self, states: Tensor) -> Tensor:
-        return self.embeddings.project(states)
-
-    @property
-    def output_weight(self) -> Tensor:
-        return self.embeddings.output_weight
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        return self.embeddings.output_bias
 
     def start(self, memory: Memory) -> LstmState:
         source = self.decoder.attention.prepare(memory.states, memory.mask)

@@ -9,26 +9,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from translator.models.bahdanau import Attention, ClassicLayer, ParallelLayer, Source
+from translator.models.bahdanau import Annotations, Attention, BahdanauLayer, ParallelLayer
 from translator.models.lstm_layers import LstmLayer, SequenceDropout
 
 ATTEND = ("classic", "parallel")
+Masks = list[Tensor | None]  # variational dropout: the factors (R, …) of all steps, None where there are none
 
 
-class Recurrent(NamedTuple):
+class RecurrentState(NamedTuple):
     """What the layers remember."""
 
     hidden: Tensor  # (L, R, H)
     cell: Tensor  # (L, R, H)
-
-
-class Masks(NamedTuple):
-    """Variational dropout: the factors of all steps, None where there are none."""
-
-    inputs: Tensor | None  # (R, E)
-    recurrent: Tensor | None  # (R, H)
-    upper: tuple[Tensor | None, ...]  # for each layer but the first (R, 3H)
-    outputs: Tensor | None  # (R, E)
 
 
 class Decoder(nn.Module):
@@ -36,7 +28,7 @@ class Decoder(nn.Module):
 
     A layer above the first reads the states of the one below and the context, [s_t, c_t], so it is outside the loop.
     Dropout acts on the embeddings, on the input of every upper layer and on the output states; variational dropout also
-    on the recurrent state of the classic layer. (The fused kernels of the others leave no place for that.)
+    on the recurrent state of Bahdanau's layer. (The fused kernels of the others leave no place for that.)
     """
 
     def __init__(
@@ -57,7 +49,7 @@ class Decoder(nn.Module):
         self.num_layers, self.hidden_size = num_layers, hidden_size
         self.attention = Attention(score, hidden_size, context_size, attention_size)
         self.first = (
-            ClassicLayer(embedding_size, hidden_size, context_size)
+            BahdanauLayer(embedding_size, hidden_size, context_size)
             if attend == "classic"
             else ParallelLayer(embedding_size, hidden_size)
         )
@@ -68,52 +60,55 @@ class Decoder(nn.Module):
         self.output_from_input = nn.Linear(embedding_size, embedding_size, bias=False)  # V_o
         self.output_from_context = nn.Linear(context_size, embedding_size, bias=False)  # C_o
         self.dropout = SequenceDropout(dropout, dropout_kind)
-        for module in (self.attention, self.start_hidden, self.start_cell, *self._output_layers()):
-            _initialize_linear(module)
+        outputs = (self.output_from_state, self.output_from_input, self.output_from_context)
+        for parent in (self.attention, self.start_hidden, self.start_cell, *outputs):
+            for module in parent.modules():
+                if isinstance(module, nn.Linear):
+                    nn.init.xavier_uniform_(module.weight)
+                    if module.bias is not None:
+                        nn.init.zeros_(module.bias)
 
-    def _output_layers(self) -> tuple[nn.Linear, ...]:
-        return self.output_from_state, self.output_from_input, self.output_from_context
-
-    def start(self, summary: Tensor) -> Recurrent:
+    def start(self, summary: Tensor) -> RecurrentState:
         """The bridge from the encoder: s_0 = tanh(W_s h) for each layer, and the cell likewise but not squashed.
 
         The paper takes ←h_1 alone for h; [→h_S, ←h_1] knows the sentence from both ends.
         """
         shape = (-1, self.num_layers, self.hidden_size)
         hidden = self.start_hidden(summary).tanh().view(shape).transpose(0, 1)  # (L, B, H)
-        return Recurrent(hidden, self.start_cell(summary).view(shape).transpose(0, 1))
+        return RecurrentState(hidden, self.start_cell(summary).view(shape).transpose(0, 1))
 
     def draw_masks(self, num_rows: int, like: Tensor) -> Masks:
+        """Masks for the embeddings, Bahdanau's layer if there is one, the inputs of the upper layers, the outputs."""
         embedding_size = self.output_from_input.in_features
-
-        def draw(size: int) -> Tensor | None:
-            return self.dropout.draw(num_rows, size, like)
-
-        return Masks(
-            inputs=draw(embedding_size),
-            recurrent=draw(self.hidden_size) if isinstance(self.first, ClassicLayer) else None,
-            upper=tuple(draw(3 * self.hidden_size) for _ in self.upper),
-            outputs=draw(embedding_size),
-        )
+        recurrent_sizes = [self.hidden_size] if isinstance(self.first, BahdanauLayer) else []
+        sizes = [embedding_size, *recurrent_sizes, *[3 * self.hidden_size for _ in self.upper], embedding_size]
+        return [self.dropout.draw(num_rows, size, like) for size in sizes]
 
     def forward(
-        self, inputs: Tensor, recurrent: Recurrent, source: Source, masks: Masks, *, need_weights: bool = False
-    ) -> tuple[Tensor, Recurrent, Tensor | None]:
-        """Embeddings (T, R, E) to output states (T, R, E), the layers' new memory and the weights (T, R, S)."""
-        inputs = self.dropout(inputs, masks.inputs)
-        start = (recurrent.hidden[0], recurrent.cell[0])
-        if isinstance(self.first, ClassicLayer):
-            first = self.first(inputs, *start, self.attention, source, mask=masks.recurrent, need_weights=need_weights)
+        self,
+        inputs: Tensor,  # (T, R, E)
+        recurrent: RecurrentState,
+        source: Annotations,
+        masks: Masks,
+        *,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, RecurrentState, Tensor | None]:
+        """Embeddings to output states (T, R, E), the layers' new memory and the weights (T, R, S)."""
+        input_mask, *layer_masks, output_mask = masks
+        inputs = self.dropout(inputs, input_mask)
+        attending = (recurrent.hidden[0], recurrent.cell[0], self.attention, source)
+        if isinstance(self.first, BahdanauLayer):
+            first = self.first(inputs, *attending, mask=layer_masks.pop(0), need_weights=need_weights)
         else:
-            first = self.first(inputs, *start, self.attention, source, need_weights=need_weights)
+            first = self.first(inputs, *attending, need_weights=need_weights)
         states, hidden, cell = first.states, [first.hidden], [first.cell]
-        for number, (layer, mask) in enumerate(zip(self.upper, masks.upper, strict=True), start=1):
+        for number, (layer, mask) in enumerate(zip(self.upper, layer_masks, strict=True), start=1):
             below = self.dropout(torch.cat((states, first.contexts), dim=-1), mask)  # (T, R, 3H)
             states, last_hidden, last_cell = layer(below, recurrent.hidden[number], recurrent.cell[number])
             hidden.append(last_hidden)
             cell.append(last_cell)
-        outputs = self.dropout(self._output(states, inputs, first.contexts), masks.outputs)
-        return outputs, Recurrent(torch.stack(hidden), torch.stack(cell)), first.weights
+        outputs = self.dropout(self._output(states, inputs, first.contexts), output_mask)
+        return outputs, RecurrentState(torch.stack(hidden), torch.stack(cell)), first.weights
 
     def _output(self, states: Tensor, inputs: Tensor, contexts: Tensor) -> Tensor:
         """tanh(U_o s_t + V_o y_{t-1} + C_o c_t), the deep output of appendix A.2.2.
@@ -125,11 +120,3 @@ class Decoder(nn.Module):
         for part, layer in ((inputs, self.output_from_input), (contexts, self.output_from_context)):
             total = torch.addmm(total, part.flatten(0, 1), layer.weight.t())  # adds within the product
         return total.tanh().view_as(inputs)  # (T, R, E)
-
-
-def _initialize_linear(parent: nn.Module) -> None:
-    for module in parent.modules():
-        if isinstance(module, nn.Linear):
-            nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)

@@ -29,17 +29,8 @@ class LstmLayer(nn.Module):
         """Inputs (T, B, D) from the state (B, H), (B, H) on: the hidden states (T, B, H) and the last state."""
         weights = (self.input_weight, self.recurrent_weight, self.bias, torch.zeros_like(self.bias))
         start = (hidden.unsqueeze(0).to(inputs.dtype), cell.unsqueeze(0).to(inputs.dtype))
-        outputs, hidden, cell = torch.lstm(
-            inputs,
-            start,
-            weights,
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=self.training,
-            bidirectional=False,
-            batch_first=False,
-        )
+        # With biases, one layer, no dropout between layers, in one direction, time first.
+        outputs, hidden, cell = torch.lstm(inputs, start, weights, True, 1, 0.0, self.training, False, False)
         return outputs, hidden.squeeze(0), cell.squeeze(0)
 
 
@@ -87,8 +78,9 @@ class SequenceDropout(nn.Module):
             return None
         return self.dropout(like.new_ones(num_rows, size))
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """`mask` is what `draw` gave for this sequence."""
-        if self.variational:
-            return x if mask is None else x * mask
-        return self.dropout(x)
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`mask` is what `draw` gave, where several calls have to share it; otherwise x gets one of its own."""
+        if not self.variational:
+            return self.dropout(x)
+        mask = self.draw(*x.shape[1:], like=x) if mask is None else mask
+        return x if mask is None else x * mask

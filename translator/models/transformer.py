@@ -10,16 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from translator.attention.dropout import Dropout
-from translator.attention.positions import LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
-from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
-from translator.models.embeddings import Embeddings
-from translator.models.transformer_bound import StepDecoder
+from translator.attention.positions import (
+    LearnedPositions,
+    NoPositions,
+    RelativePositionBias,
+    RotaryPositions,
+    SinusoidalPositions,
+)
+from translator.models.base import Decoded, Memory, State, Step
+from translator.models.embeddings import EmbeddingModel, Embeddings
+from translator.models.transformer_decoding import StepDecoder, TransformerState, decode_step, start_state
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, LayerOptions, initialize
-from translator.models.transformer_state import TransformerState
-from translator.models.transformer_step import decode_step, start_state
 
 
-class Transformer(Seq2Seq):
+class Transformer(EmbeddingModel):
     """Figure 1 of the paper, with the choices made since then as options."""
 
     def __init__(
@@ -66,26 +70,20 @@ class Transformer(Seq2Seq):
         # The last layer of a pre-norm stack leaves an unnormalised sum; post-norm layers end with a norm of their own.
         self.encoder_norm = options.make_norm() if norm_order == "pre" else nn.Identity()
         self.decoder_norm = options.make_norm() if norm_order == "pre" else nn.Identity()
+        self.encoder_bias = self.decoder_bias = None
+        if positions == "relative":
+            self.encoder_bias = RelativePositionBias(model_size, num_heads, bidirectional=True)
+            self.decoder_bias = RelativePositionBias(model_size, num_heads, bidirectional=False)
         initialize(self.encoder, encoder_layers, norm_order)
         initialize(self.decoder, decoder_layers, norm_order)
-
-    @property
-    def output_weight(self) -> Tensor:
-        return self.embeddings.output_weight
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        return self.embeddings.output_bias
-
-    def project(self, states: Tensor) -> Tensor:
-        return self.embeddings.project(states)
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
         embedded = self.embeddings.embed_source(source) * self.embedding_scale
         x = self.dropout(self.source_positions(embedded))  # (B, S, D)
         attention_mask = source_mask[:, None, None, :]  # (B, 1, 1, S)
+        bias = _self_attention_bias(self.encoder_bias, source)
         for layer in self.encoder:
-            x = layer(x, attention_mask)
+            x = layer(x, attention_mask, bias)
         return Memory(self.encoder_norm(x), source_mask)
 
     def forward(
@@ -104,18 +102,19 @@ class Transformer(Seq2Seq):
         # Padding at the end of the target needs no mask of its own: no real position looks that far ahead.
         length = target_in.shape[1]
         causal_mask = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()  # (T, T)
+        self_bias = _self_attention_bias(self.decoder_bias, target_in)
         layers = self._decoder_layers()
         key_values = [layer.cross_attention.project_memory(memory.states) for layer in layers]
         x = self.dropout(self._embed_target(target_in, 0))  # (B, T, D)
         attention = []
         for layer, key_value in zip(layers, key_values, strict=True):
-            x, weights = layer(x, causal_mask, key_value, memory_mask, need_weights=need_weights)
+            x, weights = layer(x, causal_mask, key_value, memory_mask, self_bias, need_weights=need_weights)
             attention.append(weights)
         return Decoded(self.decoder_norm(x), torch.stack(attention, 1) if need_weights else None)
 
     def start(self, memory: Memory) -> TransformerState:
         assert self.output_bias is None
-        decoder = StepDecoder(self._decoder_layers(), self.decoder_norm, self.output_weight)
+        decoder = StepDecoder(self._decoder_layers(), self.decoder_bias, self.decoder_norm, self.output_weight)
         return start_state(decoder, memory)
 
     @torch.no_grad()
@@ -136,11 +135,19 @@ class Transformer(Seq2Seq):
 
 
 def _additive_positions(name: str, size: int, max_positions: int) -> nn.Module:
-    """What is added to the embeddings; rotary positions turn queries and keys instead."""
+    """What is added to the embeddings; rotary positions act on queries and keys instead, relative ones on scores."""
     if name == "sinusoidal":
         return SinusoidalPositions(size)
     if name == "learned":
         return LearnedPositions(size, max_positions)
-    if name in ("rotary", "none"):
+    if name in ("rotary", "relative", "none"):
         return NoPositions()
-    raise ValueError(f"positions must be one of sinusoidal, learned, rotary or none, not {name}")
+    raise ValueError(f"positions must be one of sinusoidal, learned, rotary, relative or none, not {name}")
+
+
+def _self_attention_bias(bias: RelativePositionBias | None, ids: Tensor) -> Tensor | None:
+    """What is added to the scores (B, H, T, T) between the positions of ids (B, T)."""
+    if bias is None:
+        return None
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    return bias(positions, positions)

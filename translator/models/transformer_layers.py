@@ -108,10 +108,10 @@ class EncoderLayer(nn.Module):
         self.feedforward = FeedForward(options)
         self.feedforward_residual = Residual(options)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B, S, D), mask broadcastable to (B, H, S, S)."""
+    def forward(self, x: Tensor, mask: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x (B, S, D), mask and bias broadcastable to (B, H, S, S)."""
         queries, key_value = self.self_attention.project(self.self_residual.enter(x))
-        attended, _ = self.self_attention(queries, key_value, mask)
+        attended, _ = self.self_attention(queries, key_value, mask, bias)
         x = self.self_residual.leave(x, attended)
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
@@ -119,7 +119,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Self-attention, attention to the source and feed-forward network (Vaswani et al. 2017, figure 1, right).
 
-    `forward` is for a whole target; `translator.models.transformer_step` computes the same one step at a time.
+    `forward` is for a whole target; `translator.models.transformer_decoding` computes the same one step at a time.
     """
 
     def __init__(self, options: LayerOptions) -> None:
@@ -134,15 +134,16 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,  # (B, T, D)
-        self_mask: Tensor | None,  # broadcastable to (B, H, T, T)
+        self_mask: Tensor,  # broadcastable to (B, H, T, T)
         memory: KeyValue,  # (B, H, S, D/H)
         memory_mask: Tensor,  # (B, 1, 1, S)
+        self_bias: Tensor | None = None,  # broadcastable to (B, H, T, T)
         *,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """The new x, and the attention to the source (B, H, T, S) where asked for."""
         queries, key_value = self.self_attention.project(self.self_residual.enter(x))
-        attended, _ = self.self_attention(queries, key_value, self_mask)
+        attended, _ = self.self_attention(queries, key_value, self_mask, self_bias)
         x = self.self_residual.leave(x, attended)
 
         queries = self.cross_attention.project_queries(self.cross_residual.enter(x))

@@ -57,6 +57,7 @@ class Positions(StrEnum):
     sinusoidal = "sinusoidal"
     learned = "learned"
     rotary = "rotary"
+    relative = "relative"
     none = "none"
 
 

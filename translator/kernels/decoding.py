@@ -1,0 +1,93 @@
+"""What makes a small step of decoding fast: few calls from Python, and products in the form that suits their size.
+
+In a step of few rows, finding a tensor in its module takes as long as computing with it. So linear maps and norms
+become functions that hold their tensors, made once for each search. The formulas are those of the modules without
+dropout. The tensors are the model's own or copied for one search, so they never belong to weights of the past.
+
+Letters: B sentences, K hypotheses of each, R = B · K rows, N keys, D model size, H heads, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from translator.kernels.choice import use_kernels
+
+Function = Callable[[Tensor], Tensor]
+# On CPUs a product with a transposed vocabulary matrix is up to three times faster for a single row, and a little for
+# many. Transposing one that is larger than this takes longer than a short search saves.
+LARGEST_TRANSPOSED = 2**21
+SMALLEST_PRODUCT = 400  # multiplications in a matrix product that torch leaves to a fast library on CPUs
+
+
+def linear(weight: Tensor, bias: Tensor) -> Function:
+    """x W^T + b."""
+    bias, transposed = bias.detach(), weight.detach().t()
+    return lambda x: torch.addmm(bias, x, transposed)
+
+
+def normalization(norm: nn.Module) -> Function:
+    if not isinstance(norm, nn.LayerNorm):
+        return norm
+    shape, weight, bias, epsilon = norm.normalized_shape, norm.weight.detach(), norm.bias.detach(), norm.eps
+    return lambda x: torch.layer_norm(x, shape, weight, bias, epsilon)
+
+
+def residual(norm: nn.Module, pre_norm: bool) -> tuple[Function, Callable[[Tensor, Tensor], Tensor]]:
+    """The two ends of a residual branch around a sublayer: before it, and after it, where its result is overwritten."""
+    normalize = normalization(norm)
+    if pre_norm:
+        return normalize, lambda x, branch: branch.add_(x)
+    return lambda x: x, lambda x, branch: normalize(branch.add_(x))
+
+
+def vocabulary_projection(weight: Tensor) -> Function:
+    """(R, D) to logits (R, V) by the matrix (V, D)."""
+    transposed = weight.detach().t()
+    if use_kernels(transposed) and transposed.numel() <= LARGEST_TRANSPOSED:
+        transposed = transposed.contiguous()
+    return lambda x: torch.mm(x, transposed)
+
+
+def _is_small(num_queries: int, num_keys: int, size: int) -> bool:
+    """Whether torch would multiply in a plain loop, several times slower on CPUs than elementwise products and sums."""
+    return num_queries == 1 and num_keys * size < SMALLEST_PRODUCT
+
+
+def scaled_dot_scores(queries: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
+    """q^T k / √size + bias, from queries (B·H, K, size) and keys (B·H, N, size) to (B·H, K, N)."""
+    scale = 1 / math.sqrt(keys.shape[2])
+    if _is_small(queries.shape[1], *keys.shape[1:]):
+        return torch.add(bias, (queries * keys).sum(-1).unsqueeze(1), alpha=scale)
+    return torch.baddbmm(bias, queries, keys.transpose(1, 2), alpha=scale)
+
+
+def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
+    """Weights (B·H, K, N) and values (B·H, N, size) to (B·H, K, size)."""
+    if _is_small(weights.shape[1], *values.shape[1:]):
+        return (weights.transpose(1, 2) * values).sum(1, keepdim=True)
+    return torch.bmm(weights, values)
+
+
+def split_heads(x: Tensor, num_sentences: int, num_heads: int) -> Tensor:
+    """(R, D) to (B·H, K, D/H)."""
+    num_rows, size = x.shape
+    if num_rows == num_sentences:  # K = 1, and nothing to be reordered
+        return x.view(-1, 1, size // num_heads)
+    return x.view(num_sentences, -1, num_heads, size // num_heads).transpose(1, 2).flatten(0, 1)
+
+
+def merge_heads(heads: Tensor, num_sentences: int) -> Tensor:
+    """(B·H, K, D/H) to (R, D)."""
+    num_queries, head_size = heads.shape[1:]
+    if num_queries == 1:
+        return heads.view(num_sentences, -1)
+    heads = heads.view(num_sentences, -1, num_queries, head_size).transpose(1, 2)  # (B, K, H, D/H)
+    return heads.reshape(num_sentences * num_queries, -1)
+
+
+def log_softmax_in_place(logits: Tensor) -> Tensor:
+    """Over the last dimension, which takes a third less time than writing to new memory."""
+    return torch.log_softmax(logits, dim=-1, out=logits if logits.is_contiguous() else None)
