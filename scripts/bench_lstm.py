@@ -17,8 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from bench_common import Step, compete, our_step, plain_step
 from translator.data.batching import Batch
 from translator.ids import PAD
-from translator.models.lstm import LstmSeq2Seq
-from translator.models.lstm_encoder import BidirectionalEncoder
+from translator.models.lstm import BidirectionalEncoder, LstmSeq2Seq
 
 SIZE, DROPOUT, SMOOTHING = 256, 0.2, 0.1
 PLAIN, UNPACKED, CLASSIC, PARALLEL, PRODUCTS = (

@@ -11,8 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from translator.attention.scores import SCORES
 from translator.models.bahdanau import BahdanauLayer, ParallelLayer
-from translator.models.lstm import LstmSeq2Seq
-from translator.models.lstm_encoder import BidirectionalEncoder
+from translator.models.lstm import BidirectionalEncoder, LstmSeq2Seq
 from translator.models.lstm_layers import LstmLayer, SequenceDropout, lstm_cell
 
 VOCAB, EMBEDDING, HIDDEN, ATTENTION = 19, 6, 5, 4
@@ -189,7 +188,7 @@ def test_parallel_decoder_is_an_lstm_then_attention(score: str, batch: tuple[Ten
     memory = model.encode(*batch[:2])
     state = model.start(memory)
     embedded = model.embeddings.target(batch[2]).transpose(0, 1)  # (T, B, E)
-    hidden, cell = state.recurrent
+    hidden, cell = state.hidden, state.cell
 
     below, _, _ = decoder.first.layer(embedded, hidden[0], cell[0])
     contexts = torch.empty(5, 3, 2 * HIDDEN, dtype=torch.float64)

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from translator.attention.multihead import MultiHeadAttention
 from translator.attention.scores import SCORES
+from translator.kernels.key_value_cache import STEPS_OF_ROOM
 from translator.models.transformer import Transformer
-from translator.models.transformer_decoding import STEPS_OF_ROOM
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, FeedForward, LayerOptions
 
 SIZE, HEADS, INNER = 12, 3, 20
@@ -24,7 +24,7 @@ def _double_precision() -> object:
 
 
 def options(norm_order: str, activation: str = "relu") -> LayerOptions:
-    return LayerOptions(SIZE, INNER, HEADS, norm_order=norm_order, activation=activation)
+    return LayerOptions(SIZE, INNER, HEADS, norm_order=norm_order, activation=activation, dropout=0.0)
 
 
 @torch.no_grad()
@@ -82,7 +82,7 @@ def test_decoder_layer_equals_torchs(norm_order: str) -> None:
     memory_mask, causal = masks()
     x, memory = torch.randn(2, 4, SIZE), torch.randn(2, 6, SIZE)
     expected = reference(x, memory, tgt_mask=~causal, memory_key_padding_mask=~memory_mask)
-    actual, _ = ours(x, causal, ours.cross_attention.project_memory(memory), memory_mask[:, None, None])
+    actual, _ = ours(x, causal, None, memory, memory_mask[:, None, None])
     torch.testing.assert_close(actual, expected)
 
 
@@ -179,8 +179,8 @@ def test_hypotheses_of_a_sentence_share_its_memory() -> None:
     state = model.start(model.encode(source, torch.ones(2, 6, dtype=torch.bool)))
     state = model.step(torch.tensor([2, 2]), state).state
     wide = state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
-    assert wide.source.cache.keys.data_ptr() == state.source.cache.keys.data_ptr()
-    assert wide.cache.keys.data_ptr() == state.cache.keys.data_ptr()
+    assert wide.source.storage.keys.data_ptr() == state.source.storage.keys.data_ptr()
+    assert wide.target.storage.keys.data_ptr() == state.target.storage.keys.data_ptr()
 
 
 def test_two_continuations_of_a_state_leave_each_other_alone() -> None:

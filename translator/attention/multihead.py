@@ -6,9 +6,6 @@
 Letters: B batch, T queries, S keys, D model size, H heads, D/H head size.
 """
 
-from typing import NamedTuple
-
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -16,14 +13,9 @@ from translator.attention.dropout import Dropout
 from translator.attention.positions import RotaryPositions
 from translator.attention.scores import make_score
 from translator.attention.softmax import masked_softmax
+from translator.kernels.attention import fused_attention
 from translator.kernels.choice import use_kernels
-
-
-class KeyValue(NamedTuple):
-    """Keys and values, projected, split into heads and the keys prepared for the score: what a cache holds."""
-
-    keys: Tensor  # (…, S, A)
-    values: Tensor  # (…, S, D/H)
+from translator.kernels.key_value_cache import KeyValue
 
 
 class MultiHeadAttention(nn.Module):
@@ -84,7 +76,7 @@ class MultiHeadAttention(nn.Module):
         """The attended values (B, T, D) and, where asked for, the weights (B, H, T, S)."""
         weights = None
         if self.is_scaled_dot and not need_weights and not use_kernels(queries, *key_value):
-            attended = fused_attention(queries, key_value, mask, bias, self.dropout.p if self.training else 0.0)
+            attended = fused_attention(queries, *key_value, mask, bias, self.dropout.p if self.training else 0.0)
         else:
             weights = self.weights(queries, key_value.keys, mask, bias)  # (B, H, T, S)
             attended = self.dropout(weights) @ key_value.values  # (B, H, T, D/H)
@@ -95,19 +87,3 @@ class MultiHeadAttention(nn.Module):
         """The attention weights (B, H, T, S) before dropout."""
         scores = self.score(queries, keys)
         return masked_softmax(scores if bias is None else scores + bias, mask)
-
-
-def fused_attention(
-    queries: Tensor, key_value: KeyValue, mask: Tensor | None, bias: Tensor | None, dropout: float
-) -> Tensor:
-    """Scaled dot-product attention by torch's fused kernels, which never hold the weights (B, H, T, S) in memory.
-
-    The mask becomes an additive one, which the kernels take faster than a boolean. Where a row has nothing to attend
-    to the kernels may give NaN, so such rows are set to zero as `masked_softmax` does.
-    """
-    zero = queries.new_zeros(())
-    added = None if bias is None else bias.to(queries.dtype)
-    if mask is not None:
-        added = torch.where(mask, zero if added is None else added, torch.finfo(queries.dtype).min)
-    attended = F.scaled_dot_product_attention(queries, *key_value, attn_mask=added, dropout_p=dropout)
-    return attended if mask is None else torch.where(mask.any(-1, keepdim=True), attended, zero)

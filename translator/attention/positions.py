@@ -34,8 +34,6 @@ class LearnedPositions(nn.Module):
 
     def encoding(self, length: int, offset: int = 0) -> Tensor:
         """The vectors (T, D) of `length` positions from `offset` on."""
-        if offset + length <= self.max_positions:
-            return self.weight[offset : offset + length]
         positions = torch.arange(offset, offset + length, device=self.weight.device)
         return F.embedding(positions.clamp(max=self.max_positions - 1), self.weight)
 
@@ -111,13 +109,7 @@ class RelativePositionBias(nn.Module):
     """
 
     def __init__(
-        self,
-        model_size: int,
-        num_heads: int,
-        *,
-        bidirectional: bool,
-        num_buckets: int = 32,
-        max_distance: int = 128,
+        self, model_size: int, num_heads: int, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
     ) -> None:
         super().__init__()
         self.max_distance = max_distance
@@ -130,10 +122,15 @@ class RelativePositionBias(nn.Module):
         self.register_buffer("buckets", torch.tensor(before[::-1] + after), persistent=False)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        """Positions (T,) and (S,) to the bias (1, H, T, S)."""
+        """Positions (T,) of queries and (S,) of keys to the bias (1, H, T, S)."""
         offsets = (key_positions - query_positions.unsqueeze(1)).clamp(-self.max_distance, self.max_distance)
         bias = F.embedding(self.buckets[offsets + self.max_distance], self.weight)  # (T, S, H)
         return bias.permute(2, 0, 1).unsqueeze(0)
+
+    def within(self, length: int) -> Tensor:
+        """The bias (1, H, T, T) between the positions of a sequence."""
+        positions = torch.arange(length, device=self.buckets.device)
+        return self(positions, positions)
 
 
 def _bucket(distance: int, num_buckets: int, max_distance: int) -> int:
@@ -143,3 +140,14 @@ def _bucket(distance: int, num_buckets: int, max_distance: int) -> int:
         return distance
     share = math.log(distance / num_exact) / math.log(max_distance / num_exact)  # of the way to the maximum distance
     return min(num_exact + int(share * (num_buckets - num_exact)), num_buckets - 1)
+
+
+def make_additive_positions(name: str, size: int, max_positions: int) -> nn.Module:
+    """What is added to the embeddings; rotary positions act on queries and keys instead, relative ones on scores."""
+    if name == "sinusoidal":
+        return SinusoidalPositions(size)
+    if name == "learned":
+        return LearnedPositions(size, max_positions)
+    if name in ("rotary", "relative", "none"):
+        return NoPositions()
+    raise ValueError(f"positions must be one of sinusoidal, learned, rotary, relative or none, not {name}")

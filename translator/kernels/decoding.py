@@ -8,7 +8,8 @@ Letters: B sentences, K hypotheses of each, R = B · K rows, N keys, D model siz
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,47 @@ def vocabulary_projection(weight: Tensor) -> Function:
     if use_kernels(transposed) and transposed.numel() <= LARGEST_TRANSPOSED:
         transposed = transposed.contiguous()
     return lambda x: torch.mm(x, transposed)
+
+
+class StepLayer:
+    """A `DecoderLayer` with everything looked up that a step needs of it."""
+
+    def __init__(self, layer: Any) -> None:
+        self.self_attention, self.cross_attention = layer.self_attention, layer.cross_attention
+        self.enter_self, self.leave_self = residual(layer.self_residual.norm, layer.self_residual.pre_norm)
+        self.enter_cross, self.leave_cross = residual(layer.cross_residual.norm, layer.cross_residual.pre_norm)
+        self.enter_feedforward, self.leave_feedforward = residual(
+            layer.feedforward_residual.norm, layer.feedforward_residual.pre_norm
+        )
+        weight, bias = layer.cross_attention.input_projection.weight, layer.cross_attention.input_projection.bias
+        size = weight.shape[1]
+        self.project_query = linear(weight[:size], bias[:size])
+        self.project, self.self_output, self.cross_output, self.inner, self.outer = (
+            linear(module.weight, module.bias)
+            for module in (
+                layer.self_attention.input_projection,  # to 3D: queries, keys and values
+                layer.self_attention.output_projection,
+                layer.cross_attention.output_projection,
+                layer.feedforward.inner,
+                layer.feedforward.outer,
+            )
+        )
+        self.activate: Function = layer.feedforward.activate
+
+
+class StepDecoder:
+    """The decoder's layers, the bias of their self-attention, and what comes after them."""
+
+    def __init__(
+        self, layers: Iterable[nn.Module], relative_bias: nn.Module | None, final_norm: nn.Module, output_weight: Tensor
+    ) -> None:
+        self.layers = [StepLayer(layer) for layer in layers]
+        self.relative_bias = relative_bias
+        self.normalize, self.project = normalization(final_norm), vocabulary_projection(output_weight)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(R, D) to (R, V)."""
+        return self.project(self.normalize(x))
 
 
 def _is_small(num_queries: int, num_keys: int, size: int) -> bool:

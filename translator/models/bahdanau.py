@@ -85,9 +85,8 @@ class BahdanauLayer(nn.Module):
         cell: Tensor,  # (R, H)
         attention: Attention,
         source: Annotations,
-        *,
+        need_weights: bool,
         mask: Tensor | None = None,  # (R, H), variational dropout of s_{t-1} on its way to the gates
-        need_weights: bool = False,
     ) -> AttendingOutput:
         score, input_weight, bias = attention.score, self.from_input.weight, self.from_input.bias
         hidden_weight, context_weight = self.from_hidden.weight, self.from_context.weight
@@ -124,14 +123,14 @@ class ParallelLayer(nn.Module):
 
     def forward(
         self,
-        inputs: Tensor,  # (T, R, E)
-        hidden: Tensor,  # (R, H)
-        cell: Tensor,  # (R, H)
+        inputs: Tensor,
+        hidden: Tensor,
+        cell: Tensor,
         attention: Attention,
         source: Annotations,
-        *,
-        need_weights: bool = False,
+        need_weights: bool,
     ) -> AttendingOutput:
+        """Inputs (T, R, E) from the state (R, H), (R, H) on."""
         states, hidden, cell = self.layer(inputs, hidden, cell)  # (T, R, H)
         num_steps, num_rows, _ = states.shape
         # Rows of one sentence must be neighbours: the steps of each hypothesis, one hypothesis after the other.

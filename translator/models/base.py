@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Memory(NamedTuple):
@@ -75,19 +76,19 @@ class Seq2Seq(nn.Module, ABC):
         prediction (scheduled sampling); models that cannot sample refuse anything but 1.
         """
 
-    @abstractmethod
-    def project(self, states: Tensor) -> Tensor:
-        """States (…, D) to logits (…, V)."""
-
     @property
     @abstractmethod
     def output_weight(self) -> Tensor:
-        """The matrix (V, D) behind `project`, for losses that never hold all the logits at once."""
+        """The matrix (V, D) from states to logits, also for losses that never hold all the logits at once."""
 
     @property
     @abstractmethod
     def output_bias(self) -> Tensor | None:
-        """The bias (V) behind `project`, where there is one."""
+        """The bias (V) of the logits, where there is one."""
+
+    def project(self, states: Tensor) -> Tensor:
+        """States (…, D) to logits (…, V)."""
+        return F.linear(states, self.output_weight, self.output_bias)
 
     @abstractmethod
     def start(self, memory: Memory) -> State:

@@ -6,7 +6,6 @@ Press and Wolf 2017 share the decoder's input and output ("target"); with a join
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from translator.models.base import Seq2Seq
 
@@ -33,15 +32,9 @@ class Embeddings(nn.Module):
         for weight in (self.source.weight, self.target.weight, self.output_weight):
             nn.init.normal_(weight, std=size**-0.5)
 
-    def embed_source(self, ids: Tensor) -> Tensor:
-        return self.source(ids)  # (B, S, E)
-
-    def embed_target(self, ids: Tensor) -> Tensor:
-        return self.target(ids)  # (B, T, E)
-
 
 class EmbeddingModel(Seq2Seq):
-    """A model that projects to the vocabulary by the output matrix of its embeddings."""
+    """A model whose output matrix is that of its embeddings."""
 
     embeddings: Embeddings
 
@@ -52,6 +45,3 @@ class EmbeddingModel(Seq2Seq):
     @property
     def output_bias(self) -> Tensor | None:
         return self.embeddings.output_bias
-
-    def project(self, states: Tensor) -> Tensor:
-        return F.linear(states, self.output_weight, self.output_bias)  # (…, V)

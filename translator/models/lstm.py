@@ -4,32 +4,52 @@ Letters: B sentences, S source length, T target length, E embedding size, H hidd
 L decoder layers, V vocabulary, R rows (hypotheses) during search, K = R / B.
 """
 
-from dataclasses import dataclass
-from typing import Self
-
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from translator.models.bahdanau import Annotations, BahdanauLayer
+from translator.kernels.reversal import reverse, reversed_steps
+from translator.models.bahdanau import BahdanauLayer
 from translator.models.base import Decoded, Memory, State, Step
 from translator.models.embeddings import EmbeddingModel, Embeddings
-from translator.models.lstm_decoder import Decoder, RecurrentState
-from translator.models.lstm_encoder import BidirectionalEncoder
+from translator.models.lstm_decoder import Decoder, LstmState
+from translator.models.lstm_layers import LstmLayer, SequenceDropout
 
 
-@dataclass(frozen=True)
-class LstmState(State):
-    """What the layers remember of each hypothesis, and what they attend to in each sentence."""
+class BidirectionalEncoder(nn.Module):
+    """Every word is annotated from both sides (section 3.2): layers of two LSTMs, reading forwards and backwards.
 
-    recurrent: RecurrentState  # hidden and cell (L, R, H)
-    source: Annotations  # states (B, S, 2H), prepared keys (B, S, A), mask (B, 1, S)
+    Padding never enters a state that counts. Reading forwards it comes after all real words; for reading backwards each
+    sentence is reversed within its own length, so padding comes last again. The result is that of packed sequences
+    (there is a test). These are slower on the CPU, where torch's backward pass clears a gradient of the size of the
+    whole batch at every step of a packed sequence; on GPUs they have to wait for the lengths.
+    """
 
-    def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
-        recurrent = RecurrentState(*(part.index_select(1, rows) for part in self.recurrent))
-        source = self.source
-        if sentences is not None:
-            source = Annotations(*(part.index_select(0, sentences) for part in source))
-        return type(self)(recurrent, source)
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int, dropout: float, dropout_kind: str) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        sizes = [input_size] + [2 * hidden_size] * (num_layers - 1)
+        self.forwards = nn.ModuleList(LstmLayer(size, hidden_size) for size in sizes)
+        self.backwards = nn.ModuleList(LstmLayer(size, hidden_size) for size in sizes)
+        self.dropout = SequenceDropout(dropout, dropout_kind)
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeddings (S, B, E) and mask (B, S), True before False in each row, to the annotations and their summary.
+
+        Dropout acts on the input of every layer and on the annotations (S, B, 2H). The summary (B, 2H) is what each
+        direction knows at its end of the sentence: [→h_S, ←h_1]. An empty sentence has a summary of zeros.
+        """
+        lengths = mask.sum(dim=1)  # (B,)
+        reversal = reversed_steps(lengths, inputs.shape[0])  # (S, B)
+        last = (lengths - 1).clamp(min=0).view(1, -1, 1).expand(-1, -1, self.hidden_size)  # (1, B, H)
+        start = inputs.new_zeros(inputs.shape[1], self.hidden_size)
+        states, summary = inputs, inputs  # both replaced by the first layer
+        for forwards, backwards in zip(self.forwards, self.backwards, strict=True):
+            states = self.dropout(states)
+            ahead, _, _ = forwards(states, start, start)  # (S, B, H)
+            back, _, _ = backwards(reverse(states, reversal), start, start)  # (S, B, H), last word first
+            states = torch.cat((ahead, reverse(back, reversal)), dim=-1)  # (S, B, 2H)
+            summary = torch.cat((ahead.gather(0, last), back.gather(0, last)), dim=-1).squeeze(0)  # (B, 2H)
+        return self.dropout(states), summary * mask.any(dim=1, keepdim=True)
 
 
 class LstmSeq2Seq(EmbeddingModel):
@@ -56,9 +76,7 @@ class LstmSeq2Seq(EmbeddingModel):
     ) -> None:
         super().__init__()
         if encoder_layers < 1 or decoder_layers < 1:
-            raise ValueError(
-                f"encoder_layers and decoder_layers must be at least 1, not {encoder_layers}, {decoder_layers}"
-            )
+            raise ValueError(f"encoder_layers={encoder_layers} and decoder_layers={decoder_layers} must be at least 1")
         self.embeddings = Embeddings(source_vocab_size, target_vocab_size, embedding_size, tie_embeddings, bias=True)
         self.encoder = BidirectionalEncoder(embedding_size, hidden_size, encoder_layers, dropout, dropout_kind)
         self.decoder = Decoder(
@@ -70,7 +88,7 @@ class LstmSeq2Seq(EmbeddingModel):
 
         The real words of a row come before its padding.
         """
-        states, summary = self.encoder(self.embeddings.embed_source(source.t()), source_mask)
+        states, summary = self.encoder(self.embeddings.source(source.t()), source_mask)
         return Memory(states.transpose(0, 1).contiguous(), source_mask, summary)
 
     def forward(
@@ -88,9 +106,9 @@ class LstmSeq2Seq(EmbeddingModel):
         if teacher_forcing < 1:
             states, weights = self._sample(target_in, state, teacher_forcing, need_weights)
         else:
-            inputs = self.embeddings.embed_target(target_in.t())  # (T, B, E)
+            inputs = self.embeddings.target(target_in.t())  # (T, B, E)
             masks = self.decoder.draw_masks(len(target_in), inputs)
-            states, _, weights = self.decoder(inputs, state.recurrent, state.source, masks, need_weights=need_weights)
+            states, _, weights = self.decoder(inputs, state, masks, need_weights=need_weights)
         attention = None if weights is None else weights.transpose(0, 1)[:, None, None]  # (B, 1, 1, T, S)
         return Decoded(states.transpose(0, 1), attention)
 
@@ -108,12 +126,11 @@ class LstmSeq2Seq(EmbeddingModel):
                 "sample; use 1 or attend=classic"
             )
         num_sentences, num_steps = target_in.shape
-        recurrent, tokens = state.recurrent, target_in[:, 0]
-        states, weights = [], []
+        states, weights, tokens = [], [], target_in[:, 0]
         masks = self.decoder.draw_masks(num_sentences, self.embeddings.output_weight)
         for step in range(num_steps):
-            inputs = self.embeddings.embed_target(tokens).unsqueeze(0)  # (1, B, E)
-            output, recurrent, weight = self.decoder(inputs, recurrent, state.source, masks, need_weights=need_weights)
+            inputs = self.embeddings.target(tokens).unsqueeze(0)  # (1, B, E)
+            output, state, weight = self.decoder(inputs, state, masks, need_weights=need_weights)
             states.append(output)
             if weight is not None:
                 weights.append(weight)
@@ -125,15 +142,12 @@ class LstmSeq2Seq(EmbeddingModel):
         return torch.cat(states), torch.cat(weights) if weights else None
 
     def start(self, memory: Memory) -> LstmState:
-        source = self.decoder.attention.prepare(memory.states, memory.mask)
-        return LstmState(self.decoder.start(memory.summary), source)
+        return self.decoder.start(memory)
 
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         assert isinstance(state, LstmState)
-        inputs = self.embeddings.embed_target(tokens).unsqueeze(0)  # (1, R, E)
+        inputs = self.embeddings.target(tokens).unsqueeze(0)  # (1, R, E)
         masks = self.decoder.draw_masks(len(tokens), inputs)
-        states, recurrent, weights = self.decoder(
-            inputs, state.recurrent, state.source, masks, need_weights=need_weights
-        )
+        states, state, weights = self.decoder(inputs, state, masks, need_weights=need_weights)
         attention = None if weights is None else weights.squeeze(0)[:, None, None]  # (R, 1, 1, S)
-        return Step(self.project(states.squeeze(0)), LstmState(recurrent, state.source), attention)
+        return Step(self.project(states.squeeze(0)), state, attention)

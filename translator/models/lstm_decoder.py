@@ -4,23 +4,33 @@ Letters: B sentences, S source length, T target length, E embedding size, H hidd
 Sequences are time-first.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from translator.models.bahdanau import Annotations, Attention, BahdanauLayer, ParallelLayer
+from translator.models.base import Memory, State
 from translator.models.lstm_layers import LstmLayer, SequenceDropout
 
 ATTEND = ("classic", "parallel")
 Masks = list[Tensor | None]  # variational dropout: the factors (R, …) of all steps, None where there are none
 
 
-class RecurrentState(NamedTuple):
-    """What the layers remember."""
+@dataclass(frozen=True)
+class LstmState(State):
+    """What the layers remember of each hypothesis, and what they attend to in each sentence."""
 
     hidden: Tensor  # (L, R, H)
     cell: Tensor  # (L, R, H)
+    source: Annotations
+
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> Self:
+        source = self.source
+        if sentences is not None:
+            source = Annotations(*(part.index_select(0, sentences) for part in source))
+        return type(self)(self.hidden.index_select(1, rows), self.cell.index_select(1, rows), source)
 
 
 class Decoder(nn.Module):
@@ -68,14 +78,15 @@ class Decoder(nn.Module):
                     if module.bias is not None:
                         nn.init.zeros_(module.bias)
 
-    def start(self, summary: Tensor) -> RecurrentState:
+    def start(self, memory: Memory) -> LstmState:
         """The bridge from the encoder: s_0 = tanh(W_s h) for each layer, and the cell likewise but not squashed.
 
         The paper takes ←h_1 alone for h; [→h_S, ←h_1] knows the sentence from both ends.
         """
         shape = (-1, self.num_layers, self.hidden_size)
-        hidden = self.start_hidden(summary).tanh().view(shape).transpose(0, 1)  # (L, B, H)
-        return RecurrentState(hidden, self.start_cell(summary).view(shape).transpose(0, 1))
+        hidden = self.start_hidden(memory.summary).tanh().view(shape).transpose(0, 1)  # (L, B, H)
+        cell = self.start_cell(memory.summary).view(shape).transpose(0, 1)
+        return LstmState(hidden, cell, self.attention.prepare(memory.states, memory.mask))
 
     def draw_masks(self, num_rows: int, like: Tensor) -> Masks:
         """Masks for the embeddings, Bahdanau's layer if there is one, the inputs of the upper layers, the outputs."""
@@ -85,30 +96,23 @@ class Decoder(nn.Module):
         return [self.dropout.draw(num_rows, size, like) for size in sizes]
 
     def forward(
-        self,
-        inputs: Tensor,  # (T, R, E)
-        recurrent: RecurrentState,
-        source: Annotations,
-        masks: Masks,
-        *,
-        need_weights: bool = False,
-    ) -> tuple[Tensor, RecurrentState, Tensor | None]:
-        """Embeddings to output states (T, R, E), the layers' new memory and the weights (T, R, S)."""
+        self, inputs: Tensor, state: LstmState, masks: Masks, *, need_weights: bool = False
+    ) -> tuple[Tensor, LstmState, Tensor | None]:
+        """Embeddings (T, R, E) to output states (T, R, E), the new state and the weights (T, R, S)."""
         input_mask, *layer_masks, output_mask = masks
         inputs = self.dropout(inputs, input_mask)
-        attending = (recurrent.hidden[0], recurrent.cell[0], self.attention, source)
-        if isinstance(self.first, BahdanauLayer):
-            first = self.first(inputs, *attending, mask=layer_masks.pop(0), need_weights=need_weights)
-        else:
-            first = self.first(inputs, *attending, need_weights=need_weights)
+        recurrent_mask = [layer_masks.pop(0)] if isinstance(self.first, BahdanauLayer) else []
+        first = self.first(
+            *(inputs, state.hidden[0], state.cell[0], self.attention, state.source, need_weights), *recurrent_mask
+        )
         states, hidden, cell = first.states, [first.hidden], [first.cell]
         for number, (layer, mask) in enumerate(zip(self.upper, layer_masks, strict=True), start=1):
             below = self.dropout(torch.cat((states, first.contexts), dim=-1), mask)  # (T, R, 3H)
-            states, last_hidden, last_cell = layer(below, recurrent.hidden[number], recurrent.cell[number])
+            states, last_hidden, last_cell = layer(below, state.hidden[number], state.cell[number])
             hidden.append(last_hidden)
             cell.append(last_cell)
         outputs = self.dropout(self._output(states, inputs, first.contexts), output_mask)
-        return outputs, RecurrentState(torch.stack(hidden), torch.stack(cell)), first.weights
+        return outputs, LstmState(torch.stack(hidden), torch.stack(cell), state.source), first.weights
 
     def _output(self, states: Tensor, inputs: Tensor, contexts: Tensor) -> Tensor:
         """tanh(U_o s_t + V_o y_{t-1} + C_o c_t), the deep output of appendix A.2.2.

@@ -82,5 +82,5 @@ class SequenceDropout(nn.Module):
         """`mask` is what `draw` gave, where several calls have to share it; otherwise x gets one of its own."""
         if not self.variational:
             return self.dropout(x)
-        mask = self.draw(*x.shape[1:], like=x) if mask is None else mask
+        mask = self.draw(x.shape[1], x.shape[2], x) if mask is None else mask
         return x if mask is None else x * mask

@@ -5,21 +5,17 @@ Letters: B sentences, S source length, T target length, D model size, F feed-for
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from translator.attention.dropout import Dropout
-from translator.attention.positions import (
-    LearnedPositions,
-    NoPositions,
-    RelativePositionBias,
-    RotaryPositions,
-    SinusoidalPositions,
-)
+from translator.attention.positions import RelativePositionBias, RotaryPositions, make_additive_positions
+from translator.kernels.decoding import StepDecoder
 from translator.models.base import Decoded, Memory, State, Step
 from translator.models.embeddings import EmbeddingModel, Embeddings
-from translator.models.transformer_decoding import StepDecoder, TransformerState, decode_step, start_state
+from translator.models.transformer_decoding import TransformerState, decode_step, start_state
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, LayerOptions, initialize
 
 
@@ -35,53 +31,36 @@ class Transformer(EmbeddingModel):
         num_heads: int,
         encoder_layers: int,
         decoder_layers: int,
-        norm_order: str = "pre",
-        norm: str = "layer",
-        activation: str = "relu",
         positions: str = "sinusoidal",
         max_positions: int = 1024,
-        score: str = "scaled_dot",
-        dropout: float = 0.1,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
         tie_embeddings: str = "all",
+        **layer_options: Any,  # of `LayerOptions`: norm_order, norm, activation, score and the kinds of dropout
     ) -> None:
         super().__init__()
-        options = LayerOptions(
-            model_size=model_size,
-            feedforward_size=feedforward_size,
-            num_heads=num_heads,
-            norm_order=norm_order,
-            norm=norm,
-            activation=activation,
-            score=score,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation_dropout=activation_dropout,
-            rotary=RotaryPositions(model_size // num_heads) if positions == "rotary" else None,
-        )
+        rotary = RotaryPositions(model_size // num_heads) if positions == "rotary" else None
+        options = LayerOptions(model_size, feedforward_size, num_heads, rotary=rotary, **layer_options)
         self.embeddings = Embeddings(source_vocab_size, target_vocab_size, model_size, tie_embeddings)
         self.embedding_scale = math.sqrt(model_size)  # section 3.4: brings embeddings to the size of the positions
-        self.source_positions = _additive_positions(positions, model_size, max_positions)
-        self.target_positions = _additive_positions(positions, model_size, max_positions)
-        self.dropout = Dropout(dropout)
+        self.source_positions = make_additive_positions(positions, model_size, max_positions)
+        self.target_positions = make_additive_positions(positions, model_size, max_positions)
+        self.dropout = Dropout(options.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(options) for _ in range(encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(options) for _ in range(decoder_layers))
         # The last layer of a pre-norm stack leaves an unnormalised sum; post-norm layers end with a norm of their own.
-        self.encoder_norm = options.make_norm() if norm_order == "pre" else nn.Identity()
-        self.decoder_norm = options.make_norm() if norm_order == "pre" else nn.Identity()
+        self.encoder_norm = options.make_norm() if options.norm_order == "pre" else nn.Identity()
+        self.decoder_norm = options.make_norm() if options.norm_order == "pre" else nn.Identity()
         self.encoder_bias = self.decoder_bias = None
         if positions == "relative":
             self.encoder_bias = RelativePositionBias(model_size, num_heads, bidirectional=True)
             self.decoder_bias = RelativePositionBias(model_size, num_heads, bidirectional=False)
-        initialize(self.encoder, encoder_layers, norm_order)
-        initialize(self.decoder, decoder_layers, norm_order)
+        initialize(self.encoder, encoder_layers, options.norm_order)
+        initialize(self.decoder, decoder_layers, options.norm_order)
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
-        embedded = self.embeddings.embed_source(source) * self.embedding_scale
+        embedded = self.embeddings.source(source) * self.embedding_scale
         x = self.dropout(self.source_positions(embedded))  # (B, S, D)
         attention_mask = source_mask[:, None, None, :]  # (B, 1, 1, S)
-        bias = _self_attention_bias(self.encoder_bias, source)
+        bias = self.encoder_bias.within(source.shape[1]) if self.encoder_bias is not None else None
         for layer in self.encoder:
             x = layer(x, attention_mask, bias)
         return Memory(self.encoder_norm(x), source_mask)
@@ -102,20 +81,17 @@ class Transformer(EmbeddingModel):
         # Padding at the end of the target needs no mask of its own: no real position looks that far ahead.
         length = target_in.shape[1]
         causal_mask = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()  # (T, T)
-        self_bias = _self_attention_bias(self.decoder_bias, target_in)
-        layers = self._decoder_layers()
-        key_values = [layer.cross_attention.project_memory(memory.states) for layer in layers]
+        self_bias = self.decoder_bias.within(length) if self.decoder_bias is not None else None
         x = self.dropout(self._embed_target(target_in, 0))  # (B, T, D)
         attention = []
-        for layer, key_value in zip(layers, key_values, strict=True):
-            x, weights = layer(x, causal_mask, key_value, memory_mask, self_bias, need_weights=need_weights)
+        for layer in self.decoder:
+            x, weights = layer(x, causal_mask, self_bias, memory.states, memory_mask, need_weights=need_weights)
             attention.append(weights)
         return Decoded(self.decoder_norm(x), torch.stack(attention, 1) if need_weights else None)
 
     def start(self, memory: Memory) -> TransformerState:
         assert self.output_bias is None
-        decoder = StepDecoder(self._decoder_layers(), self.decoder_bias, self.decoder_norm, self.output_weight)
-        return start_state(decoder, memory)
+        return start_state(StepDecoder(self.decoder, self.decoder_bias, self.decoder_norm, self.output_weight), memory)
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
@@ -125,29 +101,7 @@ class Transformer(EmbeddingModel):
         x, state, attention = decode_step(x, state, need_weights)
         return Step(state.decoder.logits(x), state, torch.stack(attention, 1) if need_weights else None)
 
-    def _decoder_layers(self) -> list[DecoderLayer]:
-        return list(self.decoder)  # type: ignore[arg-type]
-
     def _embed_target(self, tokens: Tensor, offset: int) -> Tensor:
         """The decoder's input (R, T, D) for tokens (R, T), the first of which is at position `offset`."""
-        embedded = self.embeddings.embed_target(tokens) * self.embedding_scale
+        embedded = self.embeddings.target(tokens) * self.embedding_scale
         return self.target_positions(embedded, offset)
-
-
-def _additive_positions(name: str, size: int, max_positions: int) -> nn.Module:
-    """What is added to the embeddings; rotary positions act on queries and keys instead, relative ones on scores."""
-    if name == "sinusoidal":
-        return SinusoidalPositions(size)
-    if name == "learned":
-        return LearnedPositions(size, max_positions)
-    if name in ("rotary", "relative", "none"):
-        return NoPositions()
-    raise ValueError(f"positions must be one of sinusoidal, learned, rotary, relative or none, not {name}")
-
-
-def _self_attention_bias(bias: RelativePositionBias | None, ids: Tensor) -> Tensor | None:
-    """What is added to the scores (B, H, T, T) between the positions of ids (B, T)."""
-    if bias is None:
-        return None
-    positions = torch.arange(ids.shape[1], device=ids.device)
-    return bias(positions, positions)

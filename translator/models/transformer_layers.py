@@ -10,12 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from translator.attention.dropout import Dropout
-from translator.attention.multihead import KeyValue, MultiHeadAttention
+from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import RotaryPositions
 
 NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
-NORM_ORDERS = ("pre", "post")
-ACTIVATIONS = ("relu", "gelu", "swiglu")
+CHOICES = {"norm_order": ("pre", "post"), "norm": tuple(NORMS), "activation": ("relu", "gelu", "swiglu")}
 
 
 @dataclass(frozen=True)
@@ -29,19 +28,15 @@ class LayerOptions:
     norm: str = "layer"
     activation: str = "relu"
     score: str = "scaled_dot"
-    dropout: float = 0.0
+    dropout: float = 0.1
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
     rotary: RotaryPositions | None = None
 
     def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("norm_order", self.norm_order, NORM_ORDERS),
-            ("norm", self.norm, NORMS),
-            ("activation", self.activation, ACTIVATIONS),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value}")
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
     def make_norm(self) -> nn.Module:
         return NORMS[self.norm](self.model_size, eps=1e-5)
@@ -135,9 +130,9 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,  # (B, T, D)
         self_mask: Tensor,  # broadcastable to (B, H, T, T)
-        memory: KeyValue,  # (B, H, S, D/H)
+        self_bias: Tensor | None,  # broadcastable to (B, H, T, T)
+        memory: Tensor,  # (B, S, D)
         memory_mask: Tensor,  # (B, 1, 1, S)
-        self_bias: Tensor | None = None,  # broadcastable to (B, H, T, T)
         *,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
@@ -147,7 +142,8 @@ class DecoderLayer(nn.Module):
         x = self.self_residual.leave(x, attended)
 
         queries = self.cross_attention.project_queries(self.cross_residual.enter(x))
-        attended, weights = self.cross_attention(queries, memory, memory_mask, need_weights=need_weights)
+        key_value = self.cross_attention.project_memory(memory)
+        attended, weights = self.cross_attention(queries, key_value, memory_mask, need_weights=need_weights)
         x = self.cross_residual.leave(x, attended)
         x = self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
         return x, weights
