@@ -7,7 +7,6 @@ from torch import Tensor
 
 from translator.attention.pooling import attention_pooling
 from translator.attention.scores import SCORES, GaussianScore, make_score
-from translator.attention.softmax import lengths_to_mask
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -16,7 +15,7 @@ def test_pooling_is_the_weighted_mean_of_the_values(name: str) -> None:
     score = make_score(name, 4, 4, 6).double()
     queries, keys = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(2, 5, 4, dtype=torch.float64)
     values = torch.randn(2, 5, 7, dtype=torch.float64)
-    mask = lengths_to_mask(torch.tensor([5, 2]), 5).unsqueeze(1)  # (2, 1, 5)
+    mask = (torch.arange(5) < torch.tensor([[5], [2]])).unsqueeze(1)  # (2, 1, 5)
     with torch.no_grad():
         pooled, weights = attention_pooling(score, queries, keys, values, mask)
         scores = score(queries, score.prepare(keys)).numpy()
@@ -35,7 +34,7 @@ def test_a_query_that_may_see_nothing_gets_zero(name: str) -> None:
     score = make_score(name, 4, 4, 6)
     queries = torch.randn(2, 3, 4, requires_grad=True)
     keys, values = torch.randn(2, 5, 4), torch.randn(2, 5, 7)
-    mask = lengths_to_mask(torch.tensor([0, 5]), 5).unsqueeze(1)
+    mask = (torch.arange(5) < torch.tensor([[0], [5]])).unsqueeze(1)
     pooled, _ = attention_pooling(score, queries, keys, values, mask)
     assert torch.equal(pooled[0], torch.zeros(3, 7))
     pooled.sum().backward()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from translator.attention.softmax import lengths_to_mask, masked_softmax
+from translator.attention.softmax import masked_softmax
 
 
 def by_hand(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -20,16 +20,6 @@ def by_hand(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
             exponentials = np.exp(allowed - allowed.max())
             weights[index][mask[index]] = exponentials / exponentials.sum()
     return weights
-
-
-def test_lengths_to_mask() -> None:
-    mask = lengths_to_mask(torch.tensor([0, 2, 3]))
-    assert mask.tolist() == [[False] * 3, [True, True, False], [True] * 3]
-    assert lengths_to_mask(torch.tensor([[1], [2]]), 4).tolist() == [
-        [[True, False, False, False]],
-        [[True, True, False, False]],
-    ]
-    assert lengths_to_mask(torch.empty(0, dtype=torch.long)).shape == (0, 0)
 
 
 @settings(max_examples=50, deadline=None)
@@ -66,7 +56,7 @@ def test_without_mask_it_is_the_softmax() -> None:
 
 
 def mask_with_an_empty_row() -> Tensor:
-    return lengths_to_mask(torch.tensor([0, 3, 1]), 4).unsqueeze(1)  # (3, 1, 4)
+    return (torch.arange(4) < torch.tensor([[0], [3], [1]])).unsqueeze(1)  # (3, 1, 4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from support.contract_cases import MODELS, VOCAB, assert_equal, feed, logits, make, make_batch, start
-from translator.attention.softmax import lengths_to_mask
+from support.contract_cases import MODELS, VOCAB, assert_equal, feed, lengths_to_mask, logits, make, make_batch, start
 from translator.models.base import Seq2Seq
 from translator.training.probe import probe
 

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from translator.attention.scores import SCORES
-from translator.attention.softmax import lengths_to_mask
 from translator.models.base import Decoded, Seq2Seq, State
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
@@ -19,6 +18,12 @@ from translator.models.transformer import Transformer
 VOCAB = 23
 BOS = 2
 Batch = tuple[Tensor, Tensor, Tensor]
+
+
+def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
+    """Lengths (B,) to a mask (B, S) that is True on the first `lengths` positions of each row."""
+    max_length = int(lengths.max()) if max_length is None else max_length
+    return torch.arange(max_length) < lengths.unsqueeze(-1)
 
 
 def transformer(**options: object) -> Seq2Seq:

@@ -15,7 +15,6 @@ from translator.attention.scores import make_score
 from translator.attention.softmax import masked_softmax
 from translator.kernels.attention import fused_attention
 from translator.kernels.choice import use_kernels
-from translator.kernels.key_value_cache import KeyValue
 
 
 class MultiHeadAttention(nn.Module):
@@ -33,8 +32,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         if model_size % num_heads != 0:
             raise ValueError(f"num_heads={num_heads} must divide model_size={model_size}")
-        self.num_heads = num_heads
-        self.head_size = model_size // num_heads
+        self.num_heads, self.head_size = num_heads, model_size // num_heads
         self.input_projection = nn.Linear(model_size, 3 * model_size)  # W^Q, W^K and W^V of all heads, stacked
         self.output_projection = nn.Linear(model_size, model_size)
         self.score = make_score(score, self.head_size, self.head_size, self.head_size)
@@ -42,48 +40,46 @@ class MultiHeadAttention(nn.Module):
         self.dropout = Dropout(dropout)
         self.rotary = rotary
 
-    def project(self, x: Tensor) -> tuple[Tensor, KeyValue]:
-        """Queries, keys and values of self-attention from x (B, T, D)."""
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys prepared for the score, and values of self-attention from x (B, T, D)."""
         heads = self.input_projection(x).unflatten(-1, (3, self.num_heads, self.head_size))  # (B, T, 3, H, D/H)
         queries, keys, values = heads.permute(2, 0, 3, 1, 4)  # each (B, H, T, D/H)
         if self.rotary is not None:
             queries, keys = self.rotary(queries), self.rotary(keys)
-        return queries, KeyValue(self.score.prepare(keys), values)
+        return queries, self.score.prepare(keys), values
 
-    def project_queries(self, x: Tensor) -> Tensor:
-        """Queries (B, H, T, D/H) of cross-attention."""
+    def project_both(self, x: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of cross-attention from x (B, T, D), prepared keys and values from the memory (B, S, D)."""
         size = x.shape[-1]
         projected = F.linear(x, self.input_projection.weight[:size], self.input_projection.bias[:size])
-        return projected.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)
+        queries = projected.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)  # (B, H, T, D/H)
+        return queries, *self.project_memory(memory)
 
-    def project_memory(self, memory: Tensor) -> KeyValue:
-        """Keys and values of cross-attention, needed once for each source (B, S, D)."""
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Prepared keys and values of cross-attention, needed once for each source (B, S, D)."""
         size = memory.shape[-1]
         projected = F.linear(memory, self.input_projection.weight[size:], self.input_projection.bias[size:])
         heads = projected.unflatten(-1, (2, self.num_heads, self.head_size))  # (B, S, 2, H, D/H)
         keys, values = heads.permute(2, 0, 3, 1, 4)
-        return KeyValue(self.score.prepare(keys), values)
+        return self.score.prepare(keys), values
 
     def forward(
         self,
-        queries: Tensor,  # (B, H, T, D/H)
-        key_value: KeyValue,
+        x: Tensor,  # (B, T, D), where the queries come from
+        memory: Tensor | None,  # (B, S, D), where keys and values come from; None for x itself
         mask: Tensor | None,  # boolean, broadcastable to (B, H, T, S), True = may be attended to
         bias: Tensor | None = None,  # broadcastable to (B, H, T, S), added to the scores
         *,
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The attended values (B, T, D) and, where asked for, the weights (B, H, T, S)."""
+        """The attended values (B, T, D) and, where asked for, the weights (B, H, T, S) before dropout."""
+        queries, keys, values = self.project(x) if memory is None else self.project_both(x, memory)
         weights = None
-        if self.is_scaled_dot and not need_weights and not use_kernels(queries, *key_value):
-            attended = fused_attention(queries, *key_value, mask, bias, self.dropout.p if self.training else 0.0)
+        if self.is_scaled_dot and not need_weights and not use_kernels(queries, keys, values):
+            attended = fused_attention(queries, keys, values, mask, bias, self.dropout.p if self.training else 0.0)
         else:
-            weights = self.weights(queries, key_value.keys, mask, bias)  # (B, H, T, S)
-            attended = self.dropout(weights) @ key_value.values  # (B, H, T, D/H)
+            scores = self.score(queries, keys)  # (B, H, T, S)
+            weights = masked_softmax(scores if bias is None else scores + bias, mask)
+            attended = self.dropout(weights) @ values  # (B, H, T, D/H)
         merged = attended.transpose(1, 2).flatten(2)  # (B, T, D)
         return self.output_projection(merged), weights if need_weights else None
-
-    def weights(self, queries: Tensor, keys: Tensor, mask: Tensor | None, bias: Tensor | None = None) -> Tensor:
-        """The attention weights (B, H, T, S) before dropout."""
-        scores = self.score(queries, keys)
-        return masked_softmax(scores if bias is None else scores + bias, mask)

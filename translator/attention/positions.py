@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 TABLE_LENGTH = 1024  # positions computed once, when the module is made; later ones are computed when they occur
+NUM_BUCKETS, MAX_DISTANCE = 32, 128  # of relative positions
 
 
 class NoPositions(nn.Module):
@@ -108,23 +109,20 @@ class RelativePositionBias(nn.Module):
     bias gives half of the buckets to each direction; a causal one knows only keys at or before the query.
     """
 
-    def __init__(
-        self, model_size: int, num_heads: int, *, bidirectional: bool, num_buckets: int = 32, max_distance: int = 128
-    ) -> None:
+    def __init__(self, model_size: int, num_heads: int, *, bidirectional: bool) -> None:
         super().__init__()
-        self.max_distance = max_distance
-        self.weight = nn.Parameter(torch.empty(num_buckets, num_heads))
+        self.weight = nn.Parameter(torch.empty(NUM_BUCKETS, num_heads))
         nn.init.normal_(self.weight, std=model_size**-0.5)
-        num_ranges = num_buckets // 2 if bidirectional else num_buckets
-        before = [_bucket(distance, num_ranges, max_distance) for distance in range(max_distance + 1)]
+        num_ranges = NUM_BUCKETS // 2 if bidirectional else NUM_BUCKETS
+        before = [_bucket(distance, num_ranges) for distance in range(MAX_DISTANCE + 1)]
         after = [num_ranges + bucket if bidirectional else 0 for bucket in before[1:]]
-        self.buckets: Tensor  # of the offsets -max_distance … max_distance from query to key
+        self.buckets: Tensor  # of the offsets -MAX_DISTANCE … MAX_DISTANCE from query to key
         self.register_buffer("buckets", torch.tensor(before[::-1] + after), persistent=False)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Positions (T,) of queries and (S,) of keys to the bias (1, H, T, S)."""
-        offsets = (key_positions - query_positions.unsqueeze(1)).clamp(-self.max_distance, self.max_distance)
-        bias = F.embedding(self.buckets[offsets + self.max_distance], self.weight)  # (T, S, H)
+        offsets = (key_positions - query_positions.unsqueeze(1)).clamp(-MAX_DISTANCE, MAX_DISTANCE)
+        bias = F.embedding(self.buckets[offsets + MAX_DISTANCE], self.weight)  # (T, S, H)
         return bias.permute(2, 0, 1).unsqueeze(0)
 
     def within(self, length: int) -> Tensor:
@@ -133,12 +131,12 @@ class RelativePositionBias(nn.Module):
         return self(positions, positions)
 
 
-def _bucket(distance: int, num_buckets: int, max_distance: int) -> int:
+def _bucket(distance: int, num_buckets: int) -> int:
     """The bucket of a distance of at least 0 in one direction."""
     num_exact = num_buckets // 2
     if distance < num_exact:
         return distance
-    share = math.log(distance / num_exact) / math.log(max_distance / num_exact)  # of the way to the maximum distance
+    share = math.log(distance / num_exact) / math.log(MAX_DISTANCE / num_exact)  # of the way to the maximum distance
     return min(num_exact + int(share * (num_buckets - num_exact)), num_buckets - 1)
 
 

@@ -10,16 +10,6 @@ from translator.kernels.choice import use_kernels
 from translator.kernels.softmax import fused_masked_softmax
 
 
-def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
-    """Lengths (…,) to a mask (…, S) that is True on the first `lengths` positions of each row.
-
-    Without `max_length`, S is the greatest length, which has to be fetched from the device.
-    """
-    if max_length is None:
-        max_length = int(lengths.max()) if lengths.numel() else 0
-    return torch.arange(max_length, device=lengths.device) < lengths.unsqueeze(-1)  # (…, S)
-
-
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """The weights exp(score) / Σ exp(score), the sum running over the positions where `mask` is True.
 

@@ -25,14 +25,8 @@ class Annotations(NamedTuple):
     mask: Tensor  # (B, 1, S)
 
 
-class AttendingOutput(NamedTuple):
-    """What comes out of a layer that attends."""
-
-    states: Tensor  # (T, R, H)
-    contexts: Tensor  # (T, R, 2H)
-    weights: Tensor | None  # (T, R, S)
-    hidden: Tensor  # (R, H)
-    cell: Tensor  # (R, H)
+# States (T, R, H), contexts (T, R, 2H), weights (T, R, S) where they were asked for, and the last cell (R, H).
+AttendingOutput = tuple[Tensor, Tensor, Tensor | None, Tensor]
 
 
 class Attention(nn.Module):
@@ -88,16 +82,22 @@ class BahdanauLayer(nn.Module):
         need_weights: bool,
         mask: Tensor | None = None,  # (R, H), variational dropout of s_{t-1} on its way to the gates
     ) -> AttendingOutput:
-        score, input_weight, bias = attention.score, self.from_input.weight, self.from_input.bias
-        hidden_weight, context_weight = self.from_hidden.weight, self.from_context.weight
+        score, hidden_weight, context_weight = attention.score, self.from_hidden.weight, self.from_context.weight
         if isinstance(score, AdditiveScore) and not need_weights and use_kernels(inputs, hidden, source.prepared):
             query_weight, energy = score.query_projection.weight, score.energy.weight
             if is_applicable(inputs, hidden, source.prepared, query_weight):
                 states, contexts, cell = bahdanau_recurrence(
                     *(inputs, hidden, cell, source.states, source.prepared, source.mask.squeeze(1), mask),
-                    *(input_weight, bias, hidden_weight, context_weight, query_weight, energy),
+                    *(
+                        self.from_input.weight,
+                        self.from_input.bias,
+                        hidden_weight,
+                        context_weight,
+                        query_weight,
+                        energy,
+                    ),
                 )
-                return AttendingOutput(states, contexts, None, states[-1], cell)
+                return states, contexts, None, cell
         steps = []
         for input_gates in self.from_input(inputs).unbind(0):
             context, weights = attention(hidden, source)  # (R, 2H), (R, S)
@@ -107,7 +107,7 @@ class BahdanauLayer(nn.Module):
             hidden, cell = lstm_cell(gates, cell)
             steps.append((hidden, context, weights))
         states, contexts, all_weights = (torch.stack(parts) for parts in zip(*steps, strict=True))
-        return AttendingOutput(states, contexts, all_weights if need_weights else None, hidden, cell)
+        return states, contexts, all_weights if need_weights else None, cell
 
 
 class ParallelLayer(nn.Module):
@@ -131,11 +131,11 @@ class ParallelLayer(nn.Module):
         need_weights: bool,
     ) -> AttendingOutput:
         """Inputs (T, R, E) from the state (R, H), (R, H) on."""
-        states, hidden, cell = self.layer(inputs, hidden, cell)  # (T, R, H)
+        states, _, cell = self.layer(inputs, hidden, cell)  # (T, R, H)
         num_steps, num_rows, _ = states.shape
         # Rows of one sentence must be neighbours: the steps of each hypothesis, one hypothesis after the other.
         contexts, weights = (
             part.reshape(num_rows, num_steps, -1).transpose(0, 1)  # (T, R, …)
             for part in attention(states.transpose(0, 1).flatten(0, 1), source)
         )
-        return AttendingOutput(states, contexts, weights if need_weights else None, hidden, cell)
+        return states, contexts, weights if need_weights else None, cell

@@ -1,7 +1,7 @@
 """LSTM encoder and decoder with attention: Bahdanau et al. 2015 (arXiv:1409.0473) with LSTMs for the gated units.
 
-Letters: B sentences, S source length, T target length, E embedding size, H hidden size, A attention size,
-L decoder layers, V vocabulary, R rows (hypotheses) during search, K = R / B.
+Letters: B sentences, S source length, T target length, E embedding size, H hidden size, R rows
+(hypotheses) during search.
 """
 
 import torch
@@ -84,10 +84,7 @@ class LstmSeq2Seq(EmbeddingModel):
         )
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
-        """The annotations (B, S, 2H) and, as summary, the last state of each direction (B, 2H).
-
-        The real words of a row come before its padding.
-        """
+        """The annotations (B, S, 2H), and as summary the last state of each direction (B, 2H); padding comes last."""
         states, summary = self.encoder(self.embeddings.source(source.t()), source_mask)
         return Memory(states.transpose(0, 1).contiguous(), source_mask, summary)
 
@@ -126,20 +123,19 @@ class LstmSeq2Seq(EmbeddingModel):
                 "sample; use 1 or attend=classic"
             )
         num_sentences, num_steps = target_in.shape
-        states, weights, tokens = [], [], target_in[:, 0]
+        outputs, tokens = [], target_in[:, 0]
         masks = self.decoder.draw_masks(num_sentences, self.embeddings.output_weight)
         for step in range(num_steps):
             inputs = self.embeddings.target(tokens).unsqueeze(0)  # (1, B, E)
             output, state, weight = self.decoder(inputs, state, masks, need_weights=need_weights)
-            states.append(output)
-            if weight is not None:
-                weights.append(weight)
+            outputs.append((output, weight))
             if step + 1 < num_steps:
                 with torch.no_grad():
                     predicted = self.project(output.squeeze(0)).argmax(dim=-1)  # (B,)
                 forced = torch.rand(num_sentences, device=tokens.device) < teacher_forcing
                 tokens = torch.where(forced, target_in[:, step + 1], predicted)
-        return torch.cat(states), torch.cat(weights) if weights else None
+        states, weights = zip(*outputs, strict=True)
+        return torch.cat(states), torch.cat(weights) if need_weights else None
 
     def start(self, memory: Memory) -> LstmState:
         return self.decoder.start(memory)

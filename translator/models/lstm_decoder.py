@@ -58,11 +58,8 @@ class Decoder(nn.Module):
         context_size = 2 * hidden_size
         self.num_layers, self.hidden_size = num_layers, hidden_size
         self.attention = Attention(score, hidden_size, context_size, attention_size)
-        self.first = (
-            BahdanauLayer(embedding_size, hidden_size, context_size)
-            if attend == "classic"
-            else ParallelLayer(embedding_size, hidden_size)
-        )
+        sizes = (embedding_size, hidden_size)
+        self.first = BahdanauLayer(*sizes, context_size) if attend == "classic" else ParallelLayer(*sizes)
         self.upper = nn.ModuleList(LstmLayer(hidden_size + context_size, hidden_size) for _ in range(num_layers - 1))
         self.start_hidden = nn.Linear(context_size, num_layers * hidden_size)  # W_s
         self.start_cell = nn.Linear(context_size, num_layers * hidden_size)
@@ -71,12 +68,11 @@ class Decoder(nn.Module):
         self.output_from_context = nn.Linear(context_size, embedding_size, bias=False)  # C_o
         self.dropout = SequenceDropout(dropout, dropout_kind)
         outputs = (self.output_from_state, self.output_from_input, self.output_from_context)
-        for parent in (self.attention, self.start_hidden, self.start_cell, *outputs):
-            for module in parent.modules():
-                if isinstance(module, nn.Linear):
-                    nn.init.xavier_uniform_(module.weight)
-                    if module.bias is not None:
-                        nn.init.zeros_(module.bias)
+        for module in nn.ModuleList((self.attention, self.start_hidden, self.start_cell, *outputs)).modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
 
     def start(self, memory: Memory) -> LstmState:
         """The bridge from the encoder: s_0 = tanh(W_s h) for each layer, and the cell likewise but not squashed.
@@ -102,17 +98,17 @@ class Decoder(nn.Module):
         input_mask, *layer_masks, output_mask = masks
         inputs = self.dropout(inputs, input_mask)
         recurrent_mask = [layer_masks.pop(0)] if isinstance(self.first, BahdanauLayer) else []
-        first = self.first(
+        states, contexts, weights, last_cell = self.first(
             *(inputs, state.hidden[0], state.cell[0], self.attention, state.source, need_weights), *recurrent_mask
         )
-        states, hidden, cell = first.states, [first.hidden], [first.cell]
+        hidden, cell = [states[-1]], [last_cell]
         for number, (layer, mask) in enumerate(zip(self.upper, layer_masks, strict=True), start=1):
-            below = self.dropout(torch.cat((states, first.contexts), dim=-1), mask)  # (T, R, 3H)
+            below = self.dropout(torch.cat((states, contexts), dim=-1), mask)  # (T, R, 3H)
             states, last_hidden, last_cell = layer(below, state.hidden[number], state.cell[number])
             hidden.append(last_hidden)
             cell.append(last_cell)
-        outputs = self.dropout(self._output(states, inputs, first.contexts), output_mask)
-        return outputs, LstmState(torch.stack(hidden), torch.stack(cell), state.source), first.weights
+        outputs = self.dropout(self._output(states, inputs, contexts), output_mask)
+        return outputs, LstmState(torch.stack(hidden), torch.stack(cell), state.source), weights
 
     def _output(self, states: Tensor, inputs: Tensor, contexts: Tensor) -> Tensor:
         """tanh(U_o s_t + V_o y_{t-1} + C_o c_t), the deep output of appendix A.2.2.

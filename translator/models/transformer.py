@@ -59,10 +59,9 @@ class Transformer(EmbeddingModel):
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
         embedded = self.embeddings.source(source) * self.embedding_scale
         x = self.dropout(self.source_positions(embedded))  # (B, S, D)
-        attention_mask = source_mask[:, None, None, :]  # (B, 1, 1, S)
         bias = self.encoder_bias.within(source.shape[1]) if self.encoder_bias is not None else None
         for layer in self.encoder:
-            x = layer(x, attention_mask, bias)
+            x = layer(x, source_mask[:, None, None, :], bias)
         return Memory(self.encoder_norm(x), source_mask)
 
     def forward(

@@ -1,7 +1,6 @@
 """The Transformer's decoder one position at a time, as a search runs it: `DecoderLayer` arranged for small steps.
 
-Letters: B sentences, K hypotheses of each, R = B · K rows, S source length, N cache entries, D model size, H heads,
-L layers, V vocabulary.
+Letters: B sentences, K hypotheses of each, R = B · K rows, S source length, N cache entries, D model size, H heads.
 """
 
 from dataclasses import dataclass, replace
@@ -49,9 +48,8 @@ def decode_step(
     num_hypotheses = x.shape[0] // num_sentences  # K
     target = state.target.extended(num_hypotheses)
     target_bias, all_weights = target.attention_bias(state.decoder.relative_bias), []
-    for layer, new, seen, memory in zip(
-        state.decoder.layers, target.newest(), target.layers(), source.layers, strict=True
-    ):
+    layers = zip(state.decoder.layers, target.newest(), target.layers(), source.layers, strict=True)
+    for layer, new, seen, memory in layers:
         attention = layer.self_attention
         projected = layer.project(layer.enter_self(x))  # (R, 3D)
         heads = projected.view(num_sentences, num_hypotheses, 3, num_heads, attention.head_size).permute(2, 0, 3, 1, 4)
@@ -75,12 +73,12 @@ def decode_step(
     return x, replace(state, target=target, length=state.length + 1), all_weights
 
 
-def attend(attention: MultiHeadAttention, queries: Tensor, entries: KeyValue, bias: Tensor) -> tuple[Tensor, Tensor]:
+def attend(attention: MultiHeadAttention, queries: Tensor, cache: KeyValue, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Attention of queries (B·H, K, D/H) to keys and values (B·H, N, …): heads (B·H, K, D/H), weights (B·H, K, N)."""
     fast = use_kernels(queries)
     if fast and attention.is_scaled_dot:
-        scores = kernels.scaled_dot_scores(queries, entries.keys, bias)
+        scores = kernels.scaled_dot_scores(queries, cache.keys, bias)
     else:
-        scores = attention.score(queries, entries.keys) + bias
+        scores = attention.score(queries, cache.keys) + bias
     weights = torch.softmax(scores, dim=-1)
-    return kernels.weighted_sum(weights, entries.values) if fast else weights @ entries.values, weights
+    return kernels.weighted_sum(weights, cache.values) if fast else weights @ cache.values, weights

@@ -105,8 +105,7 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor, bias: Tensor | None = None) -> Tensor:
         """x (B, S, D), mask and bias broadcastable to (B, H, S, S)."""
-        queries, key_value = self.self_attention.project(self.self_residual.enter(x))
-        attended, _ = self.self_attention(queries, key_value, mask, bias)
+        attended, _ = self.self_attention(self.self_residual.enter(x), None, mask, bias)
         x = self.self_residual.leave(x, attended)
         return self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
 
@@ -137,13 +136,10 @@ class DecoderLayer(nn.Module):
         need_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """The new x, and the attention to the source (B, H, T, S) where asked for."""
-        queries, key_value = self.self_attention.project(self.self_residual.enter(x))
-        attended, _ = self.self_attention(queries, key_value, self_mask, self_bias)
+        attended, _ = self.self_attention(self.self_residual.enter(x), None, self_mask, self_bias)
         x = self.self_residual.leave(x, attended)
-
-        queries = self.cross_attention.project_queries(self.cross_residual.enter(x))
-        key_value = self.cross_attention.project_memory(memory)
-        attended, weights = self.cross_attention(queries, key_value, memory_mask, need_weights=need_weights)
+        entered = self.cross_residual.enter(x)
+        attended, weights = self.cross_attention(entered, memory, memory_mask, need_weights=need_weights)
         x = self.cross_residual.leave(x, attended)
         x = self.feedforward_residual.leave(x, self.feedforward(self.feedforward_residual.enter(x)))
         return x, weights
