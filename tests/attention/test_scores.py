@@ -133,23 +133,6 @@ def test_gradients(name: str) -> None:
     assert torch.autograd.gradcheck(function, (queries, keys, *parameters))
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-13), (torch.float32, 1e-5)])
-def test_additive_score_of_other_devices_is_equal(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, tolerance: float
-) -> None:
-    score = make("additive").to(dtype)
-    torch.manual_seed(0)
-    operands = [torch.randn(2, 3, SIZE, dtype=dtype, requires_grad=True) for _ in range(2)]
-
-    def value_and_gradients() -> tuple[Tensor, tuple[Tensor, ...]]:
-        scores = score(operands[0], score.prepare(operands[1]))
-        return scores, torch.autograd.grad(scores.square().sum(), [*operands, *score.parameters()])
-
-    by_sigmoid = value_and_gradients()
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)  # as on a GPU: tanh
-    torch.testing.assert_close(by_sigmoid, value_and_gradients(), rtol=tolerance, atol=tolerance)
-
-
 @pytest.mark.parametrize("name", ["dot", "scaled_dot", "cosine", "gaussian"])
 def test_scores_of_one_size_refuse_two(name: str) -> None:
     with pytest.raises(ValueError, match=rf"score={name}.*4 and 6.*additive"):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.fake_models import TableModel, all_outputs, batch_of
-from translator.decoding.beam import beam_search, top_candidates
+from translator.decoding.beam import beam_search
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.greedy_and_sampling import sample
 from translator.decoding.search import Hypothesis, Sampling, SearchOptions, search
@@ -260,21 +260,6 @@ def test_greedy_search_lets_the_sentences_of_a_large_batch_leave_in_groups() -> 
     found = run(model, [[4, EOS], [6, EOS], *([16, EOS] for _ in range(14))], beam_size=1)
     assert [len(hypotheses[0].ids) for hypotheses in found] == [3, 5, *(15 for _ in range(14))]
     assert model.num_rows == 6 * 16 + 10 * 14  # the first stays until the second has ended too
-
-
-@pytest.mark.parametrize("width", [1, 3])
-def test_the_fast_top_k_is_top_k(width: int) -> None:
-    generator = torch.Generator().manual_seed(0)
-    for vocab_size in (7, 64, 640, 1000, 6007):
-        log_probs = torch.randn(5, width, vocab_size, generator=generator)
-        log_probs[2, :, vocab_size // 2 :] = -math.inf
-        scores = torch.randn(5, width, generator=generator)
-        sums = (log_probs + scores[:, :, None]).flatten(1)
-        for num_best in (1, 2, 7):
-            values, places = top_candidates(log_probs, scores, num_best)
-            torch.testing.assert_close(values, sums.topk(num_best).values, rtol=0, atol=0)
-            torch.testing.assert_close(sums.gather(1, places), values, rtol=0, atol=0)
-            assert all(len(set(row)) == num_best for row in places.tolist())
 
 
 @pytest.mark.parametrize(

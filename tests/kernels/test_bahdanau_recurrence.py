@@ -1,4 +1,4 @@
-"""The classic recurrence in one function against the loop that autograd differentiates."""
+"""Bahdanau's recurrence in one function against the loop that autograd differentiates."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from translator.attention.scores import AdditiveScore
-from translator.kernels.bahdanau_recurrence import is_suitable
+from translator.kernels.bahdanau_recurrence import bahdanau_recurrence
 from translator.models import bahdanau
-from translator.models.bahdanau import Attention, BahdanauLayer, FirstLayer
+from translator.models.bahdanau import AttendingOutput, Attention, BahdanauLayer
 
 STEPS, EMBEDDING, HIDDEN, ATTENTION = 5, 6, 4, 3
 LENGTHS = (6, 4, 0, 1)  # one sentence is empty
@@ -33,14 +32,13 @@ class Case:
         self.wanted = [tensor.requires_grad_() for tensor in self.inputs]
         self.wanted += [*self.layer.parameters(), *self.attention.parameters()]
 
-    def run(self, dropout_mask: Tensor | None = None, *, need_weights: bool = False) -> FirstLayer:
-        inputs, hidden, cell, annotations = self.inputs
-        source = self.attention.prepare(annotations, self.mask)
-        return self.layer(inputs, hidden, cell, self.attention, source, mask=dropout_mask, need_weights=need_weights)
+    def run(self, dropout_mask: Tensor | None = None, *, need_weights: bool = False) -> AttendingOutput:
+        source = self.attention.prepare(self.inputs[3], self.mask)
+        return self.layer(*self.inputs[:3], self.attention, source, need_weights, dropout_mask)
 
     def results(self, dropout_mask: Tensor | None = None) -> tuple[list[Tensor], tuple[Tensor, ...]]:
-        first = self.run(dropout_mask)
-        values = [first.states, first.contexts, first.hidden, first.cell]
+        states, contexts, _, cell = self.run(dropout_mask)
+        values = [states, contexts, cell]
         torch.manual_seed(1)
         directions = [torch.randn_like(value) for value in values]
         return values, torch.autograd.grad(values, self.wanted, directions)
@@ -48,32 +46,27 @@ class Case:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Which of the calls of a layer took the one function."""
-    answers: list[bool] = []
+    """An entry for each call that took the one function."""
+    taken: list[bool] = []
 
-    def watched(*arguments: Tensor) -> bool:
-        answers.append(is_suitable(*arguments))
-        return answers[-1]
+    def watched(*operands: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        taken.append(True)
+        return bahdanau_recurrence(*operands)
 
-    monkeypatch.setattr(bahdanau, "is_suitable", watched)
-    return answers
-
-
-@pytest.fixture
-def use_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(bahdanau, "is_suitable", lambda *_: False)
+    monkeypatch.setattr(bahdanau, "bahdanau_recurrence", watched)
+    return taken
 
 
 @pytest.mark.parametrize("variational", [False, True])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 def test_values_and_gradients_are_those_of_the_loop(
-    calls: list[bool], use_loop: Callable[[], None], variational: bool, dtype: torch.dtype, tolerance: float
+    calls: list[bool], use_reference: Callable[[], None], variational: bool, dtype: torch.dtype, tolerance: float
 ) -> None:
     case = Case(dtype=dtype)
     dropout_mask = torch.rand(len(LENGTHS), HIDDEN, dtype=dtype).round() * 2 if variational else None
     fused = case.results(dropout_mask)
     assert calls == [True]
-    use_loop()
+    use_reference()
     torch.testing.assert_close(fused, case.results(dropout_mask), rtol=tolerance, atol=tolerance)
 
 
@@ -81,29 +74,36 @@ def test_gradients_by_finite_differences(calls: list[bool]) -> None:
     case = Case()
 
     def states_contexts_cell(*_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        first = case.run()
-        return first.states, first.contexts, first.cell
+        states, contexts, _, cell = case.run()
+        return states, contexts, cell
 
     assert torch.autograd.gradcheck(states_contexts_cell, case.wanted)
-    assert all(calls)
+    assert calls
 
 
-def test_half_precision_takes_the_loop() -> None:
-    score = AdditiveScore(3, 3, 3).half()
-    inputs, hidden, prepared = (torch.zeros(shape, dtype=torch.float16) for shape in ((2, 1, 3), (1, 3), (1, 4, 3)))
-    assert not is_suitable(inputs, hidden, score, prepared)
-    assert is_suitable(inputs.float(), hidden.float(), score.float(), prepared.float())
+def test_half_precision_takes_the_loop(calls: list[bool]) -> None:
+    case = Case(dtype=torch.bfloat16)
+    assert all(part.isfinite().all() for part in case.results()[0])
+    assert calls == []
+
+
+@pytest.mark.parametrize("num_steps", [1, 2])
+def test_single_steps_take_the_loop(calls: list[bool], num_steps: int) -> None:
+    case = Case()
+    case.inputs[0] = case.inputs[0][:num_steps]
+    case.run()
+    assert len(calls) == num_steps - 1
 
 
 def test_projections_too_large_for_an_exponential_take_the_loop(calls: list[bool]) -> None:
     case = Case(dtype=torch.float32, scale=300.0)
     values, gradients = case.results()
-    assert calls == [False]
+    assert calls == []
     assert all(tensor.isfinite().all() for tensor in (*values, *gradients))
 
 
 def test_projections_just_small_enough_give_what_the_loop_gives(
-    calls: list[bool], use_loop: Callable[[], None]
+    calls: list[bool], use_reference: Callable[[], None]
 ) -> None:
     case = Case(dtype=torch.float32)
     with torch.no_grad():  # keys of 39.9, of either sign, and queries of nearly 40 at most
@@ -113,26 +113,24 @@ def test_projections_just_small_enough_give_what_the_loop_gives(
         query_weight.mul_(39.9 / query_weight.abs().sum(1, keepdim=True))
     fused = case.results()
     assert calls == [True]
-    use_loop()
+    use_reference()
     torch.testing.assert_close(fused, case.results(), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("score", ["dot", "scaled_dot", "cosine", "gaussian"])
 def test_other_scores_take_the_loop(calls: list[bool], score: str) -> None:
     Case(score).run()
-    assert calls == [False]
+    assert calls == []
 
 
 def test_weights_on_request_are_those_that_made_the_contexts() -> None:
     case = Case()
-    with_weights = case.run(need_weights=True)
-    torch.testing.assert_close(
-        torch.einsum("tbs,bsd->tbd", with_weights.weights, case.inputs[3]), case.run().contexts, rtol=1e-12, atol=1e-12
-    )
+    weights, contexts = case.run(need_weights=True)[2], case.run()[1]
+    torch.testing.assert_close(torch.einsum("tbs,bsd->tbd", weights, case.inputs[3]), contexts, rtol=1e-12, atol=1e-12)
 
 
 def test_gradients_can_be_taken_twice_from_one_pass() -> None:
     case = Case()
-    loss = case.run().states.square().sum()
+    loss = case.run()[0].square().sum()
     first = torch.autograd.grad(loss, case.wanted, retain_graph=True)
     torch.testing.assert_close(torch.autograd.grad(loss, case.wanted), first, rtol=0, atol=0)

@@ -88,14 +88,8 @@ class BahdanauLayer(nn.Module):
             if is_applicable(inputs, hidden, source.prepared, query_weight):
                 states, contexts, cell = bahdanau_recurrence(
                     *(inputs, hidden, cell, source.states, source.prepared, source.mask.squeeze(1), mask),
-                    *(
-                        self.from_input.weight,
-                        self.from_input.bias,
-                        hidden_weight,
-                        context_weight,
-                        query_weight,
-                        energy,
-                    ),
+                    *(self.from_input.weight, self.from_input.bias, hidden_weight, context_weight),
+                    *(query_weight, energy),
                 )
                 return states, contexts, None, cell
         steps = []
@@ -123,14 +117,13 @@ class ParallelLayer(nn.Module):
 
     def forward(
         self,
-        inputs: Tensor,
-        hidden: Tensor,
-        cell: Tensor,
+        inputs: Tensor,  # (T, R, E)
+        hidden: Tensor,  # (R, H)
+        cell: Tensor,  # (R, H)
         attention: Attention,
         source: Annotations,
         need_weights: bool,
     ) -> AttendingOutput:
-        """Inputs (T, R, E) from the state (R, H), (R, H) on."""
         states, _, cell = self.layer(inputs, hidden, cell)  # (T, R, H)
         num_steps, num_rows, _ = states.shape
         # Rows of one sentence must be neighbours: the steps of each hypothesis, one hypothesis after the other.
