@@ -42,6 +42,8 @@ def specification(model: Seq2Seq) -> transformer_spec.TransformerSpec:
     decoder_layers = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
     some_layer = decoder_layers[0]
     _check_attention(some_layer.self_attention)
+    if model.decoder_bias is not None:
+        raise UserError("model.positions=relative: not converted to CTranslate2; give a run with other positions")
     spec = transformer_spec.TransformerSpec.from_config(
         (len(encoder_layers), len(decoder_layers)),
         some_layer.self_attention.num_heads,

@@ -69,9 +69,10 @@ def test_scores_and_searches_agree(options: dict[str, str], tmp_path: Path) -> N
     [
         (Transformer(VOCAB, VOCAB, 16, 32, 2, 1, 1, score="additive"), "score"),
         (Transformer(VOCAB, VOCAB, 16, 32, 2, 1, 1, positions="rotary"), "rotary"),
+        (Transformer(VOCAB, VOCAB, 16, 32, 2, 1, 1, positions="relative"), "relative"),
         (LstmSeq2Seq(VOCAB, VOCAB, 8, 8, 8, 1, 1), "LSTM"),
     ],
-    ids=["score", "rotary", "lstm"],
+    ids=["score", "rotary", "relative", "lstm"],
 )
 def test_what_it_cannot_express_is_refused(model: torch.nn.Module, named: str, tmp_path: Path) -> None:
     from ctranslate2_model import convert

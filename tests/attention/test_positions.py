@@ -11,6 +11,7 @@ from translator.attention.positions import (
     TABLE_LENGTH,
     LearnedPositions,
     NoPositions,
+    RelativePositionBias,
     RotaryPositions,
     SinusoidalPositions,
 )
@@ -128,6 +129,55 @@ def test_rotary_scores_depend_on_the_distance_only(shift: int) -> None:
 def test_rotary_keeps_lengths() -> None:
     heads = torch.randn(2, 50, 8, dtype=torch.float64)
     torch.testing.assert_close(RotaryPositions(8).double()(heads).norm(dim=-1), heads.norm(dim=-1), rtol=1e-6, atol=0)
+
+
+def bucket_by_hand(offset: int, bidirectional: bool) -> int:
+    """Section 2.1 of Raffel et al.: 32 buckets, half of a direction's exact, half logarithmic up to a distance of 128.
+
+    The edges of the logarithmic ranges are found by counting, in whole numbers: distance d is at or beyond the edge
+    e · (128 / e)^(k / n) when d^n ≥ e^(n - k) · 128^k.
+    """
+    size = 16 if bidirectional else 32
+    first = size if bidirectional and offset > 0 else 0
+    distance = abs(offset) if bidirectional else max(-offset, 0)
+    exact = size // 2
+    if distance < exact:
+        return first + distance
+    ranges = size - exact
+    edges = [k for k in range(1, ranges) if distance**ranges >= exact ** (ranges - k) * 128**k]
+    return first + exact + len(edges)
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_relative_buckets_are_those_of_the_paper(bidirectional: bool) -> None:
+    bias = RelativePositionBias(8, 3, bidirectional=bidirectional)
+    keys = np.arange(700)
+    for query in (0, 1, 7, 8, 15, 16, 90, 350, 699):
+        actual = bias(torch.tensor([query]), torch.from_numpy(keys))  # (1, H, 1, S)
+        buckets = np.array([bucket_by_hand(int(key) - query, bidirectional) for key in keys])
+        np.testing.assert_array_equal(actual[0, :, 0].detach().numpy(), bias.weight.detach().numpy()[buckets].T)
+    assert {bucket_by_hand(offset, bidirectional) for offset in range(-200, 201)} == (
+        set(range(32)) - {16} if bidirectional else set(range(32))  # distance 0 has one bucket, not two
+    )
+
+
+def test_relative_bias_depends_on_the_distance_only() -> None:
+    bias = RelativePositionBias(8, 3, bidirectional=True)
+    positions = torch.arange(40)
+    assert bias.within(40).shape == (1, 3, 40, 40)
+    assert torch.equal(bias(positions + 1000, positions + 1000), bias.within(40))
+
+
+def test_relative_buckets_are_no_part_of_a_checkpoint() -> None:
+    assert set(RelativePositionBias(8, 3, bidirectional=True).state_dict()) == {"weight"}
+
+
+def test_relative_bias_on_the_meta_device_and_compiled() -> None:
+    with torch.device("meta"):
+        assert RelativePositionBias(8, 3, bidirectional=False).within(5).device.type == "meta"
+    bias = RelativePositionBias(8, 3, bidirectional=False)
+    compiled = torch.compile(lambda: bias.within(5), fullgraph=True, backend="eager")
+    assert torch.equal(compiled(), bias.within(5))
 
 
 @pytest.mark.parametrize("make", [SinusoidalPositions, RotaryPositions])

@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from translator.attention import softmax
 from translator.attention.softmax import masked_softmax
+
+
+@pytest.fixture(params=["kernel", "reference"], autouse=True)
+def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "reference":
+        monkeypatch.setattr(softmax, "use_kernels", lambda *_: False)
 
 
 def by_hand(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -22,7 +29,7 @@ def by_hand(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return weights
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 2**31),
     shape=st.sampled_from([(2, 3, 4, 5), (3, 1, 7), (4, 6), (5,)]),
