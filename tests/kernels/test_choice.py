@@ -43,6 +43,10 @@ def test_autocast_and_compilation() -> None:
 
 def test_nobody_else_asks_for_the_device() -> None:
     files = [path for room in ("attention", "models", "kernels") for path in (PACKAGE / room).rglob("*.py")]
-    files += [PACKAGE / "training/objectives/cross_entropy.py", PACKAGE / "decoding/beam.py", PACKAGE / "decoding/constraints.py"]
+    files += [
+        PACKAGE / "training/objectives/cross_entropy.py",
+        PACKAGE / "decoding/beam.py",
+        PACKAGE / "decoding/constraints.py",
+    ]
     asking = [str(path.relative_to(PACKAGE)) for path in files if ASKS.search(path.read_text(encoding="utf-8"))]
     assert asking == ["kernels/choice.py"]

@@ -17,8 +17,8 @@ def test_tied_matrices_are_one(tie: str, num_matrices: int) -> None:
 def test_ids_are_looked_up_on_their_own_side() -> None:
     embeddings = Embeddings(9, 7, 4, "target")
     ids = torch.tensor([[3, 0], [6, 3]])
-    assert torch.equal(embeddings.embed_source(ids)[1, 0], embeddings.source.weight[6])
-    assert torch.equal(embeddings.embed_target(ids)[1, 0], embeddings.output_weight[6])
+    assert torch.equal(embeddings.source(ids)[1, 0], embeddings.source.weight[6])
+    assert torch.equal(embeddings.target(ids)[1, 0], embeddings.output_weight[6])
 
 
 def test_logits_begin_with_a_variance_of_one() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from translator.models.base import Memory
 from translator.models.lstm_decoder import Decoder
 
 EMBEDDING, HIDDEN, ATTENTION, LAYERS = 6, 5, 4, 3
@@ -18,7 +19,9 @@ def make(attend: str) -> Decoder:
 def test_every_layer_starts_from_its_own_share_of_the_bridge(attend: str) -> None:
     decoder = make(attend)
     summary = torch.randn(2, 2 * HIDDEN, dtype=torch.float64)
-    state = decoder.start(summary)
+    annotations, mask = torch.randn(2, 3, 2 * HIDDEN, dtype=torch.float64), torch.ones(2, 3, dtype=torch.bool)
+    state = decoder.start(Memory(annotations, mask, summary))
+    assert state.source.states is annotations
     for name, squash, found in (("start_hidden", np.tanh, state.hidden), ("start_cell", np.array, state.cell)):
         layer = decoder.get_submodule(name)
         weight, bias = (parameter.detach().numpy() for parameter in layer.parameters())

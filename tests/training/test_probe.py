@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from support.contract_cases import lengths_to_mask
 from translator.attention.softmax import masked_softmax
 from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
 from translator.training.probe import EXTRA_COLUMNS, MAX_LENGTH, MAX_SENTENCES, ProbeError, probe
@@ -24,12 +25,6 @@ ZEROS = "attention is exactly zero on padding"
 ALL = (FUTURE, SOURCE_PADDING, TARGET_PADDING, BATCH, STEPWISE, SELECT, VALUE, SUMS, ZEROS)
 
 VOCAB, SIZE = 30, 8
-
-
-def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
-    """Lengths (B,) to a mask (B, S) that is True on the first `lengths` positions of each row."""
-    max_length = int(lengths.max()) if max_length is None else max_length
-    return torch.arange(max_length) < lengths.unsqueeze(-1)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from translator.kernels.decoding import StepDecoder
 from translator.models.transformer import Transformer
-from translator.models.transformer_bound import StepDecoder
-from translator.models.transformer_step import decode_step
+from translator.models.transformer_decoding import decode_step
 
 VOCAB = 13
 
