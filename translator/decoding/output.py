@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from translator.decoding.alignment import to_pharaoh
-from translator.decoding.line_translator import Output, Translation
+from translator.decoding.interfaces import Output, Translation
 from translator.errors import UserError
 from translator.files.atomic import write_json
 from translator.files.lines import Line
