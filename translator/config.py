@@ -122,6 +122,8 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
         key = ".".join(part for part in (group, str(error.full_key)) if part)
         names = [f"{group}.{name}" if group else name for name in option_names(schema)]
         raise UserError(f"{key}: unknown option; {did_you_mean(key, names)}") from error
+    except OverflowError as error:
+        raise UserError(f"{group}: one of its numbers is too large") from error
     except ValidationError as error:
         if not error.full_key:
             raise UserError(f"{group}: {str(error).splitlines()[0]}") from error
