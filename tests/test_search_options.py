@@ -1,6 +1,7 @@
 """Every search option, by its field: from YAML, from the commands and from Python it reaches the search."""
 
 import math
+import pickle
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -259,3 +260,8 @@ def test_finished_translations_cannot_be_searched_for(
         (tmp_path / name).write_text("Ein Hund.\n", encoding="utf-8")
     assert command.main([*arguments, "--beam", "3"]) == 2
     assert "search options need" in capsys.readouterr().err
+
+
+def test_a_refusal_survives_the_way_from_another_process() -> None:
+    error = pickle.loads(pickle.dumps(OptionError("decode.beam_size", 0, "must be at least 1")))
+    assert str(error) == "decode.beam_size=0: must be at least 1"

@@ -146,7 +146,7 @@ def beam_search(
         lost = (at_limit | (values[:, 0] == -torch.inf)) & (num_finished == 0) & ~accepted.any(1)
         accepted |= lost[:, None] & is_best
         if bool(accepted.any()):
-            ended = _gather_history(history, parents[:, :beam_size])
+            ended = history.gather(1, parents[:, :beam_size, None].expand(-1, -1, step))  # (A, K, t)
             pool.add(sentences, accepted, values[:, :beam_size], length_penalty(step + 1, options), ended)
             num_finished = num_finished + accepted.sum(1)
 
@@ -173,8 +173,3 @@ def beam_search(
         history = torch.cat([history.flatten(0, 1)[rows], tokens[:, None]], 1).unflatten(0, (keep.numel(), beam_size))
     assert pool is not None
     return pool.hypotheses(options.num_hypotheses)
-
-
-def _gather_history(history: Tensor, parents: Tensor) -> Tensor:
-    """The pieces (A, n, t) of the hypotheses `parents` (A, n)."""
-    return history.gather(1, parents[:, :, None].expand(-1, -1, history.size(2)))
