@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         "--source", type=Path, metavar="FILE", help="needed where A or B is a run; shown in the examples"
     )
     result.add_argument(
-        "--target-language", metavar="CODE", help="default: as the run says, or the reference's name ends"
+        "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
     result.add_argument("--bootstrap", type=int, default=1_000, metavar="N", help="resamplings; default: 1000")
     result.add_argument("--randomizations", type=int, default=10_000, metavar="N", help="default: 10000")
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) -> tuple[list[str], str | None]:
-    """The translation itself, or that of a run together with the run's target language."""
+    """The lines of a file, or a run's translation together with its target language."""
     from translator.errors import UserError
     from translator.evaluate import System, read_text
     from translator.runs.directory import resolve_run

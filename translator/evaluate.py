@@ -1,4 +1,4 @@
-"""Scores a run, or a translation that exists already: `python -m translator.evaluate --help`."""
+"""Scores a run or an existing translation: `python -m translator.evaluate --help`."""
 
 import argparse
 import json
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--source", type=Path, metavar="FILE", help="needed with --model")
     result.add_argument("--reference", type=Path, nargs="+", required=True, metavar="FILE", help="one or several")
     result.add_argument(
-        "--target-language", metavar="CODE", help="default: as the run says, or as the reference's name ends"
+        "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
     result.add_argument(
         "--bootstrap", type=int, default=1_000, metavar="N", help="resamplings for the intervals; 0 = none"
@@ -136,7 +136,7 @@ class System:
         return [one_line(line) for line in self.translator.translate(sources)]
 
     def score_alignment(self, sources: Sequence[str], targets: Sequence[str], gold: Path) -> "AlignmentScores":
-        """The attention behind the reference translation against the true alignment."""
+        """Compares the attention for the reference translation with the true alignment."""
         from translator.evaluation.alignment import parse_pharaoh, score_alignments
 
         truth = [parse_pharaoh(line, str(gold), number) for number, line in enumerate(read_text(gold), start=1)]

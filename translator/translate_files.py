@@ -35,7 +35,7 @@ STDIN = Path("-")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Translates what the options name; raises UserError for what the user can put right."""
+    """Translates the files that the options name; raises UserError for mistakes of the user."""
     jobs = _jobs(options)
     keep_memory()
     if options.threads:
@@ -65,7 +65,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
         raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
     for path in [*files, *([options.prefix] if options.prefix else [])]:
         if path != STDIN:
-            open_text(path).close()  # better now than after an hour
+            open_text(path).close()  # a missing file is reported now, not after an hour
     if output is not None and options.output.endswith(("/", os.sep)):
         output.mkdir(parents=True, exist_ok=True)
     if output is not None and output.is_dir():
@@ -99,7 +99,7 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
 
 
 class _Session:
-    """Translates one text after the other and keeps count."""
+    """Translates one text after another and counts lines, pieces and seconds."""
 
     def __init__(self, options: argparse.Namespace, translator: Translator) -> None:
         self.options = options
@@ -164,7 +164,7 @@ class _Session:
         return (line.text.strip() for line in islice(lines, first_line, None))
 
     def _lines(self, paths: Sequence[Path]) -> Iterator[Line]:
-        """The lines of several files, one after the other as if they were one."""
+        """The lines of several files as if they were one."""
         replace_errors = self.options.errors == "replace"
         for path in paths:
             name = "standard input" if path == STDIN else str(path)
