@@ -78,7 +78,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from safetensors.torch import save_file as save_tensors
 
-    from translator.build import build_model
+    from translator.runs.model import build_model
     from translator.runs.weights import collect_weights
 
     folder = tmp_path_factory.mktemp("run")

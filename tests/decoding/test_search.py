@@ -17,7 +17,6 @@ from translator.decoding.hypotheses import length_penalty
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Memory
-from translator.schema.decode import LengthPenalty
 
 CONSTRAINED = {
     "no_repeat_ngram": 2,
@@ -63,16 +62,6 @@ def test_a_wide_enough_beam_finds_the_best_outputs_that_brute_force_finds(
         for hypothesis in hypotheses:
             assert hypothesis.score == pytest.approx(outputs[tuple(hypothesis.ids)])
             assert hypothesis.normalized_score == pytest.approx(normalized[tuple(hypothesis.ids)])
-
-
-def test_the_length_penalties_are_the_published_ones() -> None:
-    def penalty(name: str, alpha: float, length: float) -> float:
-        return length_penalty(length, SearchOptions(length_penalty=LengthPenalty(name), alpha=alpha))
-
-    assert penalty("none", 2, 7) == 1
-    assert penalty("average", 1, 7) == 7
-    assert penalty("average", 0.5, 9) == 3
-    assert penalty("gnmt", 0.6, 7) == pytest.approx(2**0.6)
 
 
 @pytest.mark.parametrize("penalty", ["none", "average", "gnmt"])

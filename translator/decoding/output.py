@@ -133,7 +133,7 @@ class OutputFile:
             )
 
     def write(self, text: str, num_lines: int, input_digest: str) -> None:
-        """Appends the translation of `num_lines` lines of the input; after a crash it is there in full or not at all."""
+        """Appends the translation of `num_lines` input lines; after a crash it is there in full or not at all."""
         try:
             self.file.write(text.encode("utf-8", "replace"))
             self.file.flush()
