@@ -14,6 +14,7 @@ from translator.data.tokenizer import Tokenizer
 from translator.decoding.hypotheses import Hypothesis
 from translator.errors import OptionError, UserError
 from translator.ids import NUM_SPECIAL
+from translator.runs.translation import translation_options
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import flag, given
 from translator.schema.options import LARGEST, declaration, is_enum
@@ -124,6 +125,7 @@ def test_an_option_of_the_configuration_reaches_the_search(
     wide = ["decode.beam_size=9"] if field.name == "num_hypotheses" else []
     config = composed(f"decode.{field.name}={text}", *wide)
     assert getattr(config.decode, field.name) == value
+    assert translation_options(config)["options"] is config.decode
     saved = load_file(run_dir / "config.yaml")
     saved.decode = config.decode
     for path in run_dir.iterdir():

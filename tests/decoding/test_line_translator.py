@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from support.fake_models import ByteTokenizer, CopyModel, TableModel
+from translator.decoding.interfaces import BLANK
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
 from translator.languages import alignment_tokens
@@ -26,6 +27,7 @@ def test_lines_come_back_in_their_order_and_blank_ones_blank(beam_size: int, bat
     assert translator.translate(LINES) == [line.strip().upper() for line in LINES]
     assert translator.translate([]) == []
     assert translator.translate(["", " "]) == ["", ""]
+    assert translator.translate_fully([" "]) == [BLANK]
 
 
 @pytest.mark.parametrize("options", [SearchOptions(beam_size=3), SearchOptions(sample=True, num_hypotheses=2)])

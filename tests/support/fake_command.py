@@ -11,7 +11,7 @@ from support.fake_models import ByteTokenizer, CopyModel
 from translator import translate_files
 from translator.api import Translator
 from translator.data.normalization import normalize_text
-from translator.decoding.line_translator import Translation
+from translator.decoding.interfaces import Translation
 from translator.decoding.search import SearchOptions
 
 
