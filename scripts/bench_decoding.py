@@ -29,13 +29,13 @@ from translator.command import exit_code, positive
 from translator.data.normalization import normalize_text
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.line_translator import LineTranslator
-from translator.decoding.options import SearchOptions
 from translator.errors import UserError
 from translator.files.lines import read_lines
 from translator.ids import PAD
 from translator.kernels.allocator import keep_memory
 from translator.runs.directory import resolve_run
 from translator.runs.loading import LoadedRun, load_run
+from translator.schema.decode import SearchOptions
 
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 MAX_LENGTH = 200  # pieces of an output
@@ -115,7 +115,7 @@ def our_decoder(run: LoadedRun, sources: list[list[int]], beam_size: int, num_th
     texts = [" ".join(map(str, source)) for source in sources]
 
     def decode(batch_tokens: int) -> list[list[int]]:
-        translator.batch_tokens = batch_tokens
+        translator.options = translator.options.changed(batch_tokens=batch_tokens)
         return [[int(piece) for piece in text.split()] for text in translator.translate(texts)]
 
     return decode

@@ -3,28 +3,23 @@
 import json
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file as save_tensors
-from torch import Tensor
 
 import translator
 from support.processes import environment
 from translator import config
 from translator.data.tokenizer import Tokenizer
-from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
-from translator.models.base import Seq2Seq
 from translator.runs.model import build_model
-from translator.runs.translation import search_options
 from translator.runs.weights import collect_weights
 from translator.schema.data import TextDataConfig, TokenizerConfig
+from translator.schema.decode import SearchOptions
 from translator.schema.model import LstmConfig, TransformerConfig
-from translator.schema.training import DecodeConfig, LengthPenalty, OptimConfig, TrainerConfig
+from translator.schema.training import OptimConfig, TrainerConfig
 from translator.translate import main
 
 PAIRS = [
@@ -43,7 +38,7 @@ def make_run(folder: Path, model: config.ModelConfig, vocab_size: int = 300) -> 
         tokenizer=TokenizerConfig(vocab_size=vocab_size),
         optim=OptimConfig(),
         trainer=TrainerConfig(),
-        decode=DecodeConfig(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
+        decode=SearchOptions(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
     )
     tokenizer = Tokenizer.train(PAIRS, vocab_size=vocab_size)
     torch.manual_seed(1)
@@ -100,39 +95,6 @@ def test_the_command_and_the_python_interface_agree(
     arguments = ["--model", str(transformer), "--model", str(lstm), str(tmp_path / "in.txt"), "--device", "cpu"]
     assert main(arguments) == 0
     assert capfd.readouterr().out == "".join(line.replace("\n", " ") + "\n" for line in expected)
-
-
-SEARCH = {
-    "beam_size": 2,
-    "length_penalty": "gnmt",
-    "alpha": 0.5,
-    "max_length_ratio": 1.5,
-    "max_length_extra": 9,
-    "min_length": 4,
-    "min_length_ratio": 0.5,
-    "no_repeat_ngram": 2,
-    "repetition_penalty": 1.2,
-}
-
-
-def test_every_search_option_of_the_configuration_and_of_the_command_reaches_the_search(
-    transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert set(SEARCH) == {field.name for field in fields(DecodeConfig)} - {"batch_tokens"}
-    configured = search_options(DecodeConfig(**{**SEARCH, "length_penalty": LengthPenalty.gnmt}))  # type: ignore[arg-type]
-    assert configured == SearchOptions(**SEARCH)  # type: ignore[arg-type]
-    searched = []
-
-    def spy(model: Seq2Seq, source: Tensor, mask: Tensor, options: SearchOptions, **others: Any) -> Any:
-        searched.append(options)
-        return search(model, source, mask, options, **others)
-
-    monkeypatch.setattr("translator.decoding.line_translator.search", spy)
-    (tmp_path / "in.txt").write_text("A dog reads.\n", encoding="utf-8")
-    flags = {"beam" if name == "beam_size" else name.replace("_", "-"): value for name, value in SEARCH.items()}
-    arguments = [str(part) for name, value in flags.items() for part in (f"--{name}", value)]
-    assert main([str(tmp_path / "in.txt"), "--model", str(transformer), "--device", "cpu", *arguments]) == 0
-    assert searched == [configured]
 
 
 def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(

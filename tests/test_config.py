@@ -2,17 +2,25 @@
 
 import subprocess
 import sys
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
 
 from support.processes import environment
 from translator import cli
-from translator.config import Config, load, load_file, option_names, save_file
+from translator.config import Config, RunOptions, load, load_file, option_names, save_file, to_yaml
 from translator.errors import UserError
 from translator.runs.model import build_model
 from translator.schema.checks import parse_duration
+from translator.schema.data import CleaningConfig, DemoDataConfig, HubDataConfig, TextDataConfig, TokenizerConfig
+from translator.schema.decode import SearchOptions
+from translator.schema.model import LstmConfig, TeacherForcing, TransformerConfig
+from translator.schema.options import Options, declaration
+from translator.schema.training import OptimConfig, TrainerConfig
 
 CONFIGS = cli.config_dir()
 NAMES = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
@@ -25,6 +33,12 @@ def composed(*overrides: str) -> Config:
     configs = cli.main(lambda config: config, list(overrides))
     assert len(configs) == 1
     return configs[0]
+
+
+def raw(*overrides: str) -> DictConfig:
+    """What Hydra composes, before the schema is applied."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("config", list(overrides))
 
 
 def refusal(*overrides: str) -> str:
@@ -55,14 +69,61 @@ def test_every_model_preset_can_be_built(name: str) -> None:
     assert sum(parameter.numel() for parameter in model.parameters()) > 100_000
 
 
-@pytest.mark.parametrize("group", [group for group in cli.GROUPS if group != "experiment"])
-def test_defaults_of_schema_are_values_of_yaml(group: str) -> None:
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("experiment=")])
+def test_keys_of_yaml_are_options_of_the_schema(name: str) -> None:
     """A key that only the schema knows would be an option that nobody finds."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        for path in (CONFIGS / group).glob("*.yaml"):
-            node = compose("config", [f"{group}={path.stem}"])[group]
-            schema = cli.SCHEMAS[group][node.get("kind") if "" not in cli.SCHEMAS[group] else ""]
-            assert set(node) == set(option_names(schema)), path
+    group = name.split("=")[0]
+    node = raw(name)[group]
+    schema = cli.SCHEMAS[group][node.get("kind") if "" not in cli.SCHEMAS[group] else ""]
+    assert set(node) == set(option_names(schema))
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("model=transformer", TransformerConfig),
+        ("model=lstm", LstmConfig),
+        ("data=demo", DemoDataConfig),
+        ("data=text", TextDataConfig),
+        ("data=hf", HubDataConfig),
+        ("tokenizer=bpe", TokenizerConfig),
+        ("optim=adamw", OptimConfig),
+        ("trainer=default", TrainerConfig),
+        ("decode=beam", SearchOptions),
+    ],
+)
+def test_defaults_of_schema_are_values_of_yaml(name: str, schema: type[Options]) -> None:
+    node = OmegaConf.to_container(raw(name)[name.split("=")[0]])
+    assert OmegaConf.to_container(OmegaConf.structured(schema), enum_to_str=True) == node
+
+
+def test_defaults_of_options_without_a_group_are_values_of_yaml() -> None:
+    node = raw()
+    assert {name: node[name] for name in option_names(RunOptions)} == asdict(RunOptions())
+
+
+def option_classes() -> list[type[Options]]:
+    groups = [schema for kinds in cli.SCHEMAS.values() for schema in kinds.values()]
+    return [*groups, RunOptions, CleaningConfig, TeacherForcing]
+
+
+@pytest.mark.parametrize("schema", option_classes(), ids=lambda schema: schema.__name__)
+def test_every_option_has_help_and_every_number_a_range(schema: type[Options]) -> None:
+    hints = get_type_hints(schema)
+    for field in fields(schema):
+        declared = declaration(field)
+        assert declared.help
+        if hints[field.name] in (int, float):
+            assert declared.minimum is not None or declared.above is not None, field.name
+
+
+def test_a_configuration_from_before_an_option_existed_is_still_read(tmp_path: Path) -> None:
+    old = OmegaConf.create(to_yaml(composed("decode=greedy")))
+    for name in ("num_hypotheses", "forbid", "sample", "temperature", "top_k", "top_p", "seed"):
+        del old.decode[name]
+    OmegaConf.save(old, tmp_path / "config.yaml")
+    assert load_file(tmp_path / "config.yaml") == composed("decode=greedy")
+    assert composed(f"resume={tmp_path}", "decode.top_k=3").decode == SearchOptions(beam_size=1, top_k=3)
 
 
 def test_all_spellings_of_a_group_choice() -> None:
@@ -116,6 +177,10 @@ def test_multirun_checks_all_jobs_before_the_first() -> None:
         (["tokenizer.kind=char", "tokenizer.sampling=0.1"], ["tokenizer.sampling=0.1", "bpe or unigram"]),
         (["tokenizer.joint=false"], ["model.tie_embeddings=all", "tokenizer.joint=true"]),
         (["optim.betas=[0.9]"], ["optim.betas", "two numbers"]),
+        (["optim.learning_rate=nan"], ["optim.learning_rate=nan", "finite"]),
+        (["optim.learning_rate=1" + "0" * 400], ["optim", "too large"]),
+        (["trainer.max_updates=3000000000"], ["trainer.max_updates=3000000000", "at most 2147483647"]),
+        (["model.model_size=2147483646"], ["model.num_heads=4", "2 or 3"]),
         (["trainer.max_time=20"], ["trainer.max_time=20", "20m"]),
         (["trainer.device=gpu"], ["trainer.device=gpu", "cuda"]),
         (["seed=one"], ["seed=one", "a whole number"]),
@@ -123,6 +188,7 @@ def test_multirun_checks_all_jobs_before_the_first() -> None:
         ([*TEXT, "data.target=en"], ["data.target=en", "data.source"]),
         ([*TEXT, "data.train_weights=[1,2]"], ["data.train_weights", "1 training"]),
         (["data=hf"], ["data.path"]),
+        (["data=base"], ["data=base", "choose one of demo, hf, iwslt2017, multi30k, text, wmt14"]),
         ([*HUB, "data.source_column=text", "data.target_column=text"], ["data.target_column=text", "same column"]),
         (["data.target=fr"], ["data.target=fr", "en, de and zh"]),
         (["model=lstm", "model.attend=parallel", "model.teacher_forcing.ratio=0.5"], ["model.attend=parallel"]),
@@ -195,15 +261,14 @@ def test_durations(text: str, seconds: float) -> None:
     assert parse_duration("trainer.max_time", text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "20", "m", "1m1h", "-5m", "0s"])
+@pytest.mark.parametrize("text", ["", "20", "m", "1m1h", "-5m", "0s", "1" + "0" * 400 + "h"])
 def test_wrong_durations(text: str) -> None:
     with pytest.raises(UserError, match=r"trainer\.max_time"):
         parse_duration("trainer.max_time", text)
 
 
 def test_load_refuses_a_group_that_is_no_group() -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        raw = compose("config")
-    raw.model = 5
+    wrong = raw()
+    wrong.model = 5
     with pytest.raises(UserError, match="model=5"):
-        load(raw)
+        load(wrong)

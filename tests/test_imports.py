@@ -13,7 +13,7 @@ ALLOWED = {
     "attention": {"attention", "kernels"},
     "models": {"models", "attention", "kernels"},
     "data": {"data"} | EVERYWHERE,
-    "decoding": {"decoding", "kernels", "models.base"} | EVERYWHERE,
+    "decoding": {"decoding", "kernels", "models.base", "schema.decode"} | EVERYWHERE,
     "evaluation": {"evaluation", "data.files"} | EVERYWHERE,
     "runs": {"runs", "config", "data.normalization", "data.tokenizer", "decoding", "models", "schema"} | EVERYWHERE,
     "training": {

@@ -29,7 +29,10 @@ def translate(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixtur
 
     def run(*arguments: object, stdin: bytes = b"") -> tuple[int, bytes, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        code = main([str(argument) for argument in arguments])
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ending:  # argparse
+            code = int(str(ending.code))
         sys.stdout.flush()
         captured = capfdbinary.readouterr()
         return code, captured.out, captured.err.decode()
@@ -185,8 +188,8 @@ def test_attention_maps_are_written_as_pictures_and_as_a_page(translate: Command
         (["a.txt", "-o", "a.txt"], "would be overwritten"),
         (["a.txt", "--resume"], "--resume: needs -o"),
         (["a.txt", "-o", "x/../a.txt"], "would be overwritten"),
-        (["a.txt", "--nbest", "5", "--beam", "2"], "num_hypotheses=5"),
-        (["a.txt", "--sample", "--top-p", "2"], "top_p=2.0"),
+        (["a.txt", "--nbest", "5", "--beam", "2"], "--nbest 5: a beam of 2 cannot give more hypotheses"),
+        (["a.txt", "--sample", "--top-p", "2"], "--top-p 2: must be at most 1"),
         (["a.txt", "--prefix", "none.txt"], "none.txt"),
         (["a.txt", "-o", "a.txt/b.txt"], "cannot be written"),
     ],

@@ -8,7 +8,7 @@ print(translator.translate(["A dog runs through the snow."]))
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
@@ -22,8 +22,11 @@ class Translator(LineTranslator):
     """A trained model that translates lines of text; see `LineTranslator` for what can be asked of it."""
 
     @classmethod
-    def load(cls, run_dirs: str | Path | Sequence[str | Path], device: str = "auto") -> Self:
-        """The finished model of a training run, or of several runs with the same vocabulary as an ensemble."""
+    def load(cls, run_dirs: str | Path | Sequence[str | Path], device: str = "auto", **options: Any) -> Self:
+        """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
+
+        `options` are search options, such as beam_size=1, that differ from the run's; see `SearchOptions`.
+        """
         given = [run_dirs] if isinstance(run_dirs, str | Path) else run_dirs
         folders = [resolve_run(Path(folder)) for folder in given]
         try:
@@ -38,4 +41,6 @@ class Translator(LineTranslator):
                     "trained on the same data with the same tokenizer options"
                 )
         models = [run.model for run in runs]
-        return cls(models, runs[0].tokenizer, chosen, **translation_options(runs[0].config))
+        translator = cls(models, runs[0].tokenizer, chosen, **translation_options(runs[0].config))
+        translator.options = translator.options.changed(**options)
+        return translator

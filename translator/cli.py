@@ -1,6 +1,6 @@
 """Hydra's command line with short, helpful refusals.
 
-Hydra composes `configs/`. What it cannot compose and what the schema does not allow is refused before anything else
+Hydra composes `configs/`. Whatever it cannot compose, or the schema does not allow, is refused before anything else
 happens, with the nearest valid name; with `--multirun` every job is checked before the first one starts.
 """
 
@@ -22,7 +22,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from translator.config import SCHEMAS, Config, load, option_names, to_yaml
+from translator.config import SCHEMAS, Config, load, load_file, option_names, to_yaml
 from translator.errors import UserError
 from translator.runs.directory import RUNS, newest_run, resolve_run
 from translator.schema.checks import did_you_mean
@@ -70,7 +70,7 @@ def main(
             refusals.append(error)
 
     _check(options, check)
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job come to us as they are
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job reach us unchanged
     sys.argv = [sys.argv[0], *arguments]
     hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="config")(run_job)()
     if refusals:
@@ -79,7 +79,7 @@ def main(
 
 
 def _without_plus(argument: str) -> str:
-    """`+model=lstm` as `model=lstm`: Hydra takes a plus only for groups without a default, and all of ours have one."""
+    """`+model=lstm` as `model=lstm`: Hydra allows a plus only for groups without a default; all of ours have one."""
     match = re.match(rf"\++({'|'.join(GROUPS)})=", argument)
     return argument.lstrip("+") if match else argument
 
@@ -103,7 +103,8 @@ def _resumed(overrides: list[str], multirun: bool) -> Config | None:
     saved = where / "config.yaml"
     if not saved.is_file():
         raise UserError(f"resume={where}: no run is there (config.yaml is missing); give the folder of a run")
-    composed = OmegaConf.load(saved)
+    # Complete: options that the run's version did not have yet can be overridden too.
+    composed = OmegaConf.create(to_yaml(load_file(saved)))
     assert isinstance(composed, DictConfig)
     for key, override in parsed.items():
         if override.is_sweep_override():

@@ -1,15 +1,23 @@
-"""Exit codes and argument types shared by all commands."""
+"""Command lines, exit codes and argument types shared by all commands."""
 
 import argparse
 import os
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 from translator.errors import UserError
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+class Parser(argparse.ArgumentParser):
+    """A command line whose mistakes get one line; the usage is shown by --help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(EXIT_USER_ERROR, f"{self.prog}: {message.removeprefix('argument ')}\n")
 
 
 def exit_code(name: str, run: Callable[[], int | None]) -> int:

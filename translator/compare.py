@@ -7,7 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from translator.command import exit_code, positive
+from translator.command import Parser, exit_code, positive
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import add_arguments, given
 
 if TYPE_CHECKING:
     from translator.evaluation.significance import Comparison, Difference
@@ -20,7 +22,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="python -m translator.compare",
         description="Is B really better than A? Paired significance tests, and where the two differ most.",
         epilog=EPILOG,
@@ -33,16 +35,16 @@ def parser() -> argparse.ArgumentParser:
         "--source", type=Path, metavar="FILE", help="needed where A or B is a run; shown in the examples"
     )
     result.add_argument(
-        "--target-language", metavar="CODE", help="default: as the run says, or the reference's name ends"
+        "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
     result.add_argument("--bootstrap", type=int, default=1_000, metavar="N", help="resamplings; default: 1000")
     result.add_argument("--randomizations", type=int, default=10_000, metavar="N", help="default: 10000")
     result.add_argument("--ter", action="store_true", help="compare TER too, which takes much longer")
     result.add_argument("--examples", type=int, default=5, metavar="N", help="sentences that differ most; default: 5")
     result.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - is the standard output")
-    result.add_argument("--beam", type=positive, metavar="K", help="beam size; default: as the run says")
     result.add_argument("--device", default="auto", help="default: auto")
     result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
     return result
 
 
@@ -58,7 +60,10 @@ def run(options: argparse.Namespace) -> None:
     from translator.evaluation.metrics import METRICS
     from translator.evaluation.significance import compare_outputs, largest_differences
     from translator.evaluation.texts import guess_language, require_equal_lengths
+    from translator.runs.directory import resolve_run
 
+    if given(options, SearchOptions) and not any(resolve_run(path).is_dir() for path in (options.a, options.b)):
+        raise UserError(f"{options.a} and {options.b}: are finished translations; search options need a run")
     references = [read_text(path) for path in options.reference]
     texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
     sources = read_text(options.source) if options.source else None
@@ -92,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) -> tuple[list[str], str | None]:
-    """The translation itself, or that of a run together with the run's target language."""
+    """The lines of a file, or a run's translation together with its target language."""
     from translator.errors import UserError
     from translator.evaluate import System, read_text
     from translator.runs.directory import resolve_run

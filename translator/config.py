@@ -5,19 +5,20 @@ out of range are all refused here, by name, before any data is read.
 """
 
 from dataclasses import dataclass, fields
-from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
 
-from translator.errors import UserError, require
+from translator.errors import UserError
 from translator.files.atomic import write_text
 from translator.schema.checks import did_you_mean
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig, TokenizerConfig
+from translator.schema.decode import SearchOptions
 from translator.schema.model import LstmConfig, TieEmbeddings, TransformerConfig
-from translator.schema.training import DecodeConfig, OptimConfig, TrainerConfig
+from translator.schema.options import LARGEST_SEED, Options, expected, option
+from translator.schema.training import OptimConfig, TrainerConfig
 
 ModelConfig = LstmConfig | TransformerConfig
 SCHEMAS: dict[str, dict[str, type]] = {
@@ -26,12 +27,25 @@ SCHEMAS: dict[str, dict[str, type]] = {
     "tokenizer": {"": TokenizerConfig},
     "optim": {"": OptimConfig},
     "trainer": {"": TrainerConfig},
-    "decode": {"": DecodeConfig},
+    "decode": {"": SearchOptions},
 }
 
 
 @dataclass
-class Config:
+class RunOptions(Options):
+    """The options that belong to no group."""
+
+    seed: int = option(1, "of everything random", minimum=0, maximum=LARGEST_SEED)
+    run_dir: str | None = option(None, "folder of the run; null makes a new one under runs/")
+    resume: Any = option(False, "true continues run_dir, or the newest run; a path continues that run")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(isinstance(self.resume, bool | str), "resume", "give true, false or the directory of a run")
+
+
+@dataclass(kw_only=True)
+class Config(RunOptions):
     """A whole run."""
 
     model: ModelConfig
@@ -39,31 +53,15 @@ class Config:
     tokenizer: TokenizerConfig
     optim: OptimConfig
     trainer: TrainerConfig
-    decode: DecodeConfig
-    seed: int = 1
-    run_dir: str | None = None
-    resume: Any = False  # true continues run_dir or the newest run; a path continues that one
+    decode: SearchOptions
 
     def __post_init__(self) -> None:
-        require(
+        super().__post_init__()
+        self.model.require(
             self.model.tie_embeddings is not TieEmbeddings.all or self.tokenizer.joint,
-            "model.tie_embeddings",
-            self.model.tie_embeddings,
+            "tie_embeddings",
             "source and target share a matrix only with tokenizer.joint=true; use target or none",
         )
-        require(0 <= self.seed < 2**63, "seed", self.seed, "must lie between 0 and 2^63 - 1")
-        require(
-            isinstance(self.resume, bool | str), "resume", self.resume, "give true, false or the directory of a run"
-        )
-
-
-@dataclass
-class RunOptions:
-    """The options that belong to no group."""
-
-    seed: int = 1
-    run_dir: str | None = None
-    resume: Any = False
 
 
 def option_names(schema: type) -> list[str]:
@@ -124,6 +122,8 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
         key = ".".join(part for part in (group, str(error.full_key)) if part)
         names = [f"{group}.{name}" if group else name for name in option_names(schema)]
         raise UserError(f"{key}: unknown option; {did_you_mean(key, names)}") from error
+    except OverflowError as error:
+        raise UserError(f"{group}: one of its numbers is too large") from error
     except ValidationError as error:
         if not error.full_key:
             raise UserError(f"{group}: {str(error).splitlines()[0]}") from error
@@ -132,17 +132,9 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
         raise UserError(f"{key}={value}: {_expected_type(schema, str(error.full_key), value, error)}") from error
 
 
-_TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-
-
 def _expected_type(schema: type, key: str, value: object, error: ValidationError) -> str:
-    expected = getattr(error, "ref_type", None)
+    hint: Any = getattr(error, "ref_type", None)
     for name in key.split("."):
-        expected = get_type_hints(schema).get(name, expected)
-        schema = expected if isinstance(expected, type) else schema
-    if isinstance(expected, type) and issubclass(expected, Enum):
-        choices = [member.name for member in expected]
-        return f"must be one of {', '.join(choices)}; {did_you_mean(str(value), choices)}"
-    if expected in _TYPE_NAMES:
-        return f"must be {_TYPE_NAMES[expected]}"
-    return str(error).splitlines()[0]
+        hint = get_type_hints(schema).get(name, hint)
+        schema = hint if isinstance(hint, type) else schema
+    return expected(hint, value) or str(error).splitlines()[0]

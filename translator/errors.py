@@ -12,10 +12,21 @@ class UserError(Exception):
     """
 
 
+class OptionError(UserError):
+    """An option with a value that it cannot have. A command may name the option as its user does."""
+
+    def __init__(self, option: str, value: object, remedy: str) -> None:
+        super().__init__(option, value, remedy)
+        self.option, self.value, self.remedy = option, value, remedy
+
+    def __str__(self) -> str:
+        return f"{self.option}={self.value}: {self.remedy}"
+
+
 def require(condition: bool, option: str, value: object, remedy: str) -> None:
     """Raises a UserError that says what to do instead, unless the condition holds."""
     if not condition:
-        raise UserError(f"{option}={value}: {remedy}")
+        raise OptionError(option, value, remedy)
 
 
 def nearest(name: str, available: Iterable[str]) -> str | None:

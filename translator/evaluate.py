@@ -1,4 +1,4 @@
-"""Scores a run, or a translation that exists already: `python -m translator.evaluate --help`."""
+"""Scores a run or an existing translation: `python -m translator.evaluate --help`."""
 
 import argparse
 import json
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from translator.command import exit_code, positive
+from translator.command import Parser, exit_code, positive
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import add_arguments, given, naming_flags
 
 if TYPE_CHECKING:
     from translator.evaluation.alignment import AlignmentScores
@@ -22,7 +24,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    result = argparse.ArgumentParser(
+    result = Parser(
         prog="python -m translator.evaluate",
         description="BLEU, chrF, chrF++ and TER with signatures and confidence intervals.",
         epilog=EPILOG,
@@ -40,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--source", type=Path, metavar="FILE", help="needed with --model")
     result.add_argument("--reference", type=Path, nargs="+", required=True, metavar="FILE", help="one or several")
     result.add_argument(
-        "--target-language", metavar="CODE", help="default: as the run says, or as the reference's name ends"
+        "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
     result.add_argument(
         "--bootstrap", type=int, default=1_000, metavar="N", help="resamplings for the intervals; 0 = none"
@@ -48,9 +50,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="score the run's attention against it")
     result.add_argument("--output", type=Path, metavar="FILE", help="keep the run's translation")
     result.add_argument("--json", type=Path, metavar="FILE", help="write all figures; - is the standard output")
-    result.add_argument("--beam", type=positive, metavar="K", help="beam size; default: as the run says")
     result.add_argument("--device", default="auto", help="default: auto")
     result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
     return result
 
 
@@ -69,6 +71,8 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--source: is needed to translate with --model")
     if options.gold_alignment and not options.model:
         raise UserError("--gold-alignment: needs --model, whose attention is scored")
+    if given(options, SearchOptions) and not options.model:
+        raise UserError("--hypothesis: is a finished translation; search options need --model")
     references = [read_text(path) for path in options.reference]
     texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
     sources = read_text(options.source) if options.source else None
@@ -112,8 +116,6 @@ class System:
     """A run, or an ensemble of several, loaded to be evaluated."""
 
     def __init__(self, runs: Sequence[Path], options: argparse.Namespace) -> None:
-        import dataclasses
-
         import torch
 
         from translator.api import Translator
@@ -124,10 +126,9 @@ class System:
         keep_memory()
         if options.threads:
             torch.set_num_threads(options.threads)
-        self.translator = Translator.load(runs, options.device)
+        with naming_flags(SearchOptions):
+            self.translator = Translator.load(runs, options.device, **given(options, SearchOptions))
         self.target_language = load_file(resolve_run(runs[0]) / "config.yaml").data.target
-        if options.beam:
-            self.translator.options = dataclasses.replace(self.translator.options, beam_size=options.beam)
 
     def translate(self, sources: Sequence[str]) -> list[str]:
         from translator.decoding.output import one_line
@@ -135,7 +136,7 @@ class System:
         return [one_line(line) for line in self.translator.translate(sources)]
 
     def score_alignment(self, sources: Sequence[str], targets: Sequence[str], gold: Path) -> "AlignmentScores":
-        """The attention behind the reference translation against the true alignment."""
+        """Compares the attention for the reference translation with the true alignment."""
         from translator.evaluation.alignment import parse_pharaoh, score_alignments
 
         truth = [parse_pharaoh(line, str(gold), number) for number, line in enumerate(read_text(gold), start=1)]

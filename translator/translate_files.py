@@ -1,13 +1,13 @@
 """What the `translate` command does once its options are known."""
 
 import argparse
-import dataclasses
 import hashlib
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ from tqdm import tqdm
 
 from translator.api import Translator
 from translator.decoding.chunks import available_chunks, chunks
-from translator.decoding.forbidden_words import forbidden_sequences
-from translator.decoding.line_translator import Translation
-from translator.decoding.options import Sampling
+from translator.decoding.interfaces import Translation
 from translator.decoding.output import Format, OutputFile
 from translator.errors import UserError
 from translator.files.lines import Line, iterate_lines, open_text
 from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory, find_weights, resolve_run
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import given, naming_flags
 
 if TYPE_CHECKING:
     from translator.plots.attention import AttentionPages
@@ -35,7 +35,7 @@ STDIN = Path("-")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Translates what the options name; raises UserError for what the user can put right."""
+    """Translates the files that the options name; raises UserError for mistakes of the user."""
     jobs = _jobs(options)
     keep_memory()
     if options.threads:
@@ -45,8 +45,9 @@ def run(options: argparse.Namespace) -> None:
     for model in models:
         if RunDirectory(model).is_unfinished:
             print(f"Note: {model} has not finished training; these are its best weights so far.", file=sys.stderr)
-    translator = Translator.load(models, options.device)
-    _apply(options, translator)
+    with naming_flags(SearchOptions):
+        translator = Translator.load(models, options.device, **given(options, SearchOptions))
+    translator.split_sentences = options.split_sentences
     settings = _settings(options, translator, weights)
     session = _Session(options, translator)
     for inputs, output in jobs:
@@ -64,7 +65,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
         raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
     for path in [*files, *([options.prefix] if options.prefix else [])]:
         if path != STDIN:
-            open_text(path).close()  # better now than after an hour
+            open_text(path).close()  # a missing file is reported now, not after an hour
     if output is not None and options.output.endswith(("/", os.sep)):
         output.mkdir(parents=True, exist_ok=True)
     if output is not None and output.is_dir():
@@ -86,51 +87,25 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
     return jobs
 
 
-def _apply(options: argparse.Namespace, translator: Translator) -> None:
-    """Puts the options of the command line over those of the run."""
-    given = {
-        "beam_size": options.beam,
-        "length_penalty": options.length_penalty,
-        "alpha": options.alpha,
-        "max_length_ratio": options.max_length_ratio,
-        "max_length_extra": options.max_length_extra,
-        "min_length": options.min_length,
-        "min_length_ratio": options.min_length_ratio,
-        "no_repeat_ngram": options.no_repeat_ngram,
-        "repetition_penalty": options.repetition_penalty,
-    }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    changes["num_hypotheses"] = options.nbest
-    if options.sample:
-        changes["sampling"] = Sampling(options.temperature, options.top_k, options.top_p, options.seed)
-    elif options.beam is None:  # a longer list needs a wider beam
-        changes["beam_size"] = max(options.nbest, translator.options.beam_size)
-    if options.forbid:
-        changes["forbidden"] = forbidden_sequences(
-            options.forbid, translator.tokenizer, without_spaces=not translator.joiner
-        )
-    translator.options = dataclasses.replace(translator.options, **changes)
-    translator.batch_tokens = options.batch_tokens or translator.batch_tokens
-    translator.split_sentences = options.split_sentences
-
-
 def _settings(options: argparse.Namespace, translator: Translator, weights: Sequence[Path]) -> dict[str, Any]:
-    """All that the output depends on, as far as JSON can tell it: a resumed translation must have the same."""
+    """Everything that the output depends on, for JSON: a resumed translation must have the same."""
     models = [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in weights]
-    names = ("format", "nbest", "scores", "alignments", "split_sentences", "errors")
+    names = ("format", "scores", "alignments", "split_sentences", "errors")
     settings: dict[str, Any] = {name: getattr(options, name) for name in names}
     prefix = hashlib.sha256(options.prefix.read_bytes()).hexdigest() if options.prefix else None
-    search = hashlib.sha256(repr(translator.options).encode()).hexdigest()
+    search = asdict(translator.options)
+    del search["batch_tokens"]  # which changes the speed only
     return settings | {"models": models, "prefix": prefix, "search": search}
 
 
 class _Session:
-    """Translates one text after the other and keeps count."""
+    """Translates one text after another and counts lines, pieces and seconds."""
 
     def __init__(self, options: argparse.Namespace, translator: Translator) -> None:
         self.options = options
         self.translator = translator
-        self.format = Format(options.format, options.nbest, options.scores, options.alignments)
+        num_best = translator.options.num_hypotheses
+        self.format = Format(options.format, num_best, options.scores, options.alignments)
         self.num_lines = self.num_sentences = self.num_pieces = self.num_split = 0
         self.seconds = 0.0
         self.pages = _open_pages(options.attention)
@@ -189,7 +164,7 @@ class _Session:
         return (line.text.strip() for line in islice(lines, first_line, None))
 
     def _lines(self, paths: Sequence[Path]) -> Iterator[Line]:
-        """The lines of several files, one after the other as if they were one."""
+        """The lines of several files as if they were one."""
         replace_errors = self.options.errors == "replace"
         for path in paths:
             name = "standard input" if path == STDIN else str(path)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.fake_models import TableModel, batch_of
+from translator.decoding.hypotheses import is_normalized, length_penalty
 from translator.decoding.search import SearchOptions, search
 from translator.ids import BOS, EOS, PAD
 
@@ -32,14 +33,14 @@ def reference(model: TableModel, source: list[int], options: SearchOptions) -> l
         candidates.sort(key=lambda candidate: -candidate[0])
         for score, ids, piece, _ in candidates[: options.beam_size]:
             if piece == EOS:
-                finished.append((score / options.penalty(step + 1), len(finished), ids))
+                finished.append((score / length_penalty(step + 1, options), len(finished), ids))
         running = [(*_extended(candidate),) for candidate in candidates if candidate[2] != EOS][: options.beam_size]
         finished.sort(key=lambda entry: (-entry[0], entry[1]))
-        if not running or (options.is_normalized and len(finished) >= options.beam_size):
+        if not running or (is_normalized(options) and len(finished) >= options.beam_size):
             break
         wanted = options.num_hypotheses
         last = finished[wanted - 1][0] if len(finished) >= wanted else -math.inf
-        if running[0][1] / options.penalty(longest + 1) <= last:
+        if running[0][1] / length_penalty(longest + 1, options) <= last:
             break
     return [(list(ids), score) for score, _, ids in finished[: options.num_hypotheses]]
 

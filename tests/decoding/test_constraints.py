@@ -66,9 +66,9 @@ def test_search_finds_the_best_output_without_the_forbidden_sequences() -> None:
         max_length_ratio=0,
         max_length_extra=3,
         min_length=0,
-        forbidden=((4,), (5, 6), (6, 6)),
     )
-    for source, hypotheses in zip(SOURCES, search(model, *batch_of(SOURCES), options), strict=True):
+    found = search(model, *batch_of(SOURCES), options, forbidden=[[4], [5, 6], [6, 6]])
+    for source, hypotheses in zip(SOURCES, found, strict=True):
         outputs = {
             ids: score
             for ids, score in all_outputs(model, source, max_length=3).items()
@@ -93,8 +93,8 @@ def test_a_forced_prefix_is_written_and_scored_like_any_output(beam_size: int) -
 
 def test_a_prefix_may_break_every_other_rule() -> None:
     model = TableModel.random(5, vocab_size=30)
-    options = SearchOptions(beam_size=3, max_length_ratio=0, max_length_extra=2, no_repeat_ngram=1, forbidden=((9,),))
-    found = search(model, *batch_of(SOURCES), options, prefixes=[[9, 9, 9, 9], [9], []])
+    options = SearchOptions(beam_size=3, max_length_ratio=0, max_length_extra=2, no_repeat_ngram=1)
+    found = search(model, *batch_of(SOURCES), options, prefixes=[[9, 9, 9, 9], [9], []], forbidden=[[9]])
     assert found[0][0].ids[:4] == [9, 9, 9, 9]
     assert len(found[0][0].ids) <= 6
     assert found[0][0].score > -1e6

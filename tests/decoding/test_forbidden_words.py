@@ -1,5 +1,5 @@
 from support.fake_models import ByteTokenizer, CopyModel
-from translator.decoding.forbidden_words import forbidden_sequences, spellings
+from translator.decoding.forbidden_words import spellings
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
 
@@ -22,8 +22,10 @@ def test_a_forbidden_word_is_not_written() -> None:
     model = CopyModel(tokenizer.target_vocab_size)
     line = "a dog and a hotdog"
     assert LineTranslator(model, tokenizer).translate([line]) == [line.upper()]
-    for without_spaces in (False, True):
-        forbidden = forbidden_sequences(["dog"], tokenizer, without_spaces)
-        (output,) = LineTranslator(model, tokenizer, options=SearchOptions(forbidden=forbidden)).translate([line])
+    for joiner in (" ", ""):
+        translator = LineTranslator(model, tokenizer, options=SearchOptions(forbid=["dog"]), joiner=joiner)
+        (output,) = translator.translate([line])
         assert " DOG" not in output
-        assert ("DOG" not in output) == without_spaces
+        assert ("DOG" not in output) == (joiner == "")  # without spaces a word may stand anywhere
+        translator.options = SearchOptions()
+        assert translator.translate([line]) == [line.upper()]

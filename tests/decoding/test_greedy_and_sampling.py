@@ -7,8 +7,7 @@ import torch
 from support.fake_models import TableModel, all_outputs, batch_of
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.greedy_and_sampling import draw, truncated_probabilities
-from translator.decoding.search import Sampling, SearchOptions, search
-from translator.errors import UserError
+from translator.decoding.search import SearchOptions, search
 from translator.ids import EOS
 
 
@@ -17,7 +16,7 @@ def test_truncation_keeps_exactly_the_top_k_and_the_top_p() -> None:
     log_probs = probabilities.log()
 
     def truncated(**options: float) -> list[float]:
-        return truncated_probabilities(log_probs, Sampling(**options))[0].tolist()  # type: ignore[arg-type]
+        return truncated_probabilities(log_probs, SearchOptions(**options))[0].tolist()  # type: ignore[arg-type]
 
     assert truncated() == pytest.approx([0.1, 0.4, 0.2, 0.3])
     assert truncated(top_k=2) == pytest.approx([0, 4 / 7, 0, 3 / 7])
@@ -41,7 +40,7 @@ def test_samples_follow_the_known_distribution_of_whole_outputs() -> None:
     source = [4, 5, EOS]
     limits = {"max_length_ratio": 0.0, "max_length_extra": 2, "min_length": 0}
     num_samples = 20_000
-    options = SearchOptions(num_hypotheses=num_samples, sampling=Sampling(seed=7), **limits)  # type: ignore[arg-type]
+    options = SearchOptions(num_hypotheses=num_samples, sample=True, seed=7, **limits)  # type: ignore[arg-type]
     (samples,) = search(model, *batch_of([source]), options)
     counts = Counter(tuple(sample.ids) for sample in samples)
     outputs = all_outputs(model, source, max_length=2)
@@ -77,9 +76,7 @@ def _distribution(model: TableModel, source: list[int], max_length: int) -> dict
 def test_samples_carry_the_models_own_score_and_come_likeliest_first() -> None:
     model = TableModel.random(3, vocab_size=20)
     source, mask = batch_of([[4, EOS], [5, 6, EOS]])
-    options = SearchOptions(
-        num_hypotheses=6, length_penalty="none", sampling=Sampling(temperature=0.7, top_k=5, top_p=0.9)
-    )
+    options = SearchOptions(num_hypotheses=6, length_penalty="none", sample=True, temperature=0.7, top_k=5, top_p=0.9)
     found = search(model, source, mask, options)
     for rank in range(6):
         forced = score_targets(model, source, mask, [sentence[rank].ids for sentence in found])
@@ -93,14 +90,8 @@ def test_the_seed_decides() -> None:
     batch = batch_of([[4, EOS]])
 
     def sampled(seed: int, line: int) -> list[int]:
-        options = SearchOptions(sampling=Sampling(seed=seed))
+        options = SearchOptions(sample=True, seed=seed)
         return search(model, *batch, options, seeds=[line])[0][0].ids
 
     assert sampled(1, 0) == sampled(1, 0)
     assert len({tuple(sampled(seed, line)) for seed in range(3) for line in range(3)}) > 5
-
-
-@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"top_p": 0.0}, {"top_p": 1.5}, {"top_k": -1}])
-def test_impossible_options_are_refused_by_name(options: dict[str, float]) -> None:
-    with pytest.raises(UserError, match=next(iter(options))):
-        Sampling(**options)  # type: ignore[arg-type]

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from support.fake_models import ByteTokenizer, CopyModel, TableModel
+from translator.decoding.interfaces import BLANK
 from translator.decoding.line_translator import LineTranslator
-from translator.decoding.search import Sampling, SearchOptions
+from translator.decoding.search import SearchOptions
 from translator.languages import alignment_tokens
 from translator.models.base import Seq2Seq
 
@@ -22,20 +23,21 @@ def copier(**options: object) -> LineTranslator:
 @pytest.mark.parametrize("beam_size", [1, 3])
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_lines_come_back_in_their_order_and_blank_ones_blank(beam_size: int, batch_tokens: int) -> None:
-    translator = copier(options=SearchOptions(beam_size=beam_size), batch_tokens=batch_tokens)
+    translator = copier(options=SearchOptions(beam_size=beam_size, batch_tokens=batch_tokens))
     assert translator.translate(LINES) == [line.strip().upper() for line in LINES]
     assert translator.translate([]) == []
     assert translator.translate(["", " "]) == ["", ""]
+    assert translator.translate_fully([" "]) == [BLANK]
 
 
-@pytest.mark.parametrize("options", [SearchOptions(beam_size=3), SearchOptions(sampling=Sampling(), num_hypotheses=2)])
+@pytest.mark.parametrize("options", [SearchOptions(beam_size=3), SearchOptions(sample=True, num_hypotheses=2)])
 def test_a_line_does_not_depend_on_batches_or_neighbours(options: SearchOptions) -> None:
     tokenizer = ByteTokenizer()
     model = TableModel.random(9, vocab_size=tokenizer.target_vocab_size, end=3)
     rng = random.Random(4)
     lines = ["".join(rng.choices("abc ", k=rng.randrange(14))) for _ in range(40)]
     whole = LineTranslator(model, tokenizer, options=options).translate(lines)
-    small = LineTranslator(model, tokenizer, options=options, batch_tokens=30)
+    small = LineTranslator(model, tokenizer, options=options.changed(batch_tokens=30))
     assert small.translate(lines) == whole
     pieces = [t for i in range(0, 40, 7) for t in small.translate_fully(lines[i : i + 7], first_line=i)]
     assert [translation.outputs[0].text for translation in pieces] == whole
@@ -98,7 +100,7 @@ def test_prefixes_begin_the_translations_they_belong_to() -> None:
 
 
 def test_given_translations_are_scored_in_their_order() -> None:
-    translator = copier(batch_tokens=1)
+    translator = copier(options=SearchOptions(batch_tokens=1))
     scores = translator.score(["abc", "a", ""], ["abc", "b", ""])
     assert scores[0].score > -1
     assert scores[1].score < -5

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from support.fake_models import TableModel, all_outputs, batch_of
 from translator.decoding.beam import beam_search
+from translator.decoding.constraints import Constraints
 from translator.decoding.forced_decoding import score_targets
-from translator.decoding.greedy_and_sampling import sample
-from translator.decoding.search import Hypothesis, Sampling, SearchOptions, search
-from translator.errors import UserError
+from translator.decoding.greedy_and_sampling import greedy_or_sample
+from translator.decoding.hypotheses import length_penalty
+from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Memory
 
@@ -21,8 +22,8 @@ CONSTRAINED = {
     "no_repeat_ngram": 2,
     "repetition_penalty": 1.3,
     "min_length_ratio": 1.0,
-    "forbidden": ((5,), (6, 7)),
 }
+FORBIDDEN = [[5], [6, 7]]
 SOURCES = [[4, EOS], [5, 6, EOS], [4, 4, 5, EOS], [6, 6, 6, 6, 6, EOS], [EOS], [5, 4, 6, 5, EOS]]
 
 
@@ -52,7 +53,9 @@ def test_a_wide_enough_beam_finds_the_best_outputs_that_brute_force_finds(
     for source, hypotheses in zip(SOURCES, found, strict=True):
         outputs = all_outputs(model, source, max_length=4)
         normalized = {
-            ids: score / options.penalty(len(ids) + 1) for ids, score in outputs.items() if len(ids) >= min_length
+            ids: score / length_penalty(len(ids) + 1, options)
+            for ids, score in outputs.items()
+            if len(ids) >= min_length
         }
         best = sorted(normalized, key=lambda ids: -normalized[ids])[:20]
         assert [tuple(hypothesis.ids) for hypothesis in hypotheses] == best
@@ -61,20 +64,15 @@ def test_a_wide_enough_beam_finds_the_best_outputs_that_brute_force_finds(
             assert hypothesis.normalized_score == pytest.approx(normalized[tuple(hypothesis.ids)])
 
 
-def test_the_length_penalties_are_the_published_ones() -> None:
-    assert SearchOptions(length_penalty="none", alpha=2).penalty(7) == 1
-    assert SearchOptions(length_penalty="average", alpha=1).penalty(7) == 7
-    assert SearchOptions(length_penalty="average", alpha=0.5).penalty(9) == 3
-    assert SearchOptions(length_penalty="gnmt", alpha=0.6).penalty(7) == pytest.approx(2**0.6)
-
-
 @pytest.mark.parametrize("penalty", ["none", "average", "gnmt"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_beam_of_one_is_greedy_search(penalty: str, seed: int) -> None:
     model = TableModel.random(seed, vocab_size=90)
     options = SearchOptions(beam_size=1, length_penalty=penalty)
-    batch = batch_of(SOURCES)
-    beam, greedy = beam_search(model, *batch, options), sample(model, *batch, options)
+    source, mask = batch_of(SOURCES)
+    beam, greedy = (
+        method(model, source, mask, options, Constraints(mask, options)) for method in (beam_search, greedy_or_sample)
+    )
     assert [[h.ids for h in sentence] for sentence in beam] == [[h.ids for h in sentence] for sentence in greedy]
     for (one,), (other,) in zip(beam, greedy, strict=True):
         assert one.score == pytest.approx(other.score)
@@ -142,10 +140,10 @@ def test_n_best_lists_are_sorted_and_distinct_and_within_their_limits(seed: int,
         {"beam_size": 1},
         {"beam_size": 4, "num_hypotheses": 3},
         {"beam_size": 3, "length_penalty": "none"},
-        {"num_hypotheses": 3, "sampling": Sampling(seed=5)},
+        {"num_hypotheses": 3, "sample": True, "seed": 5},
         {"beam_size": 3, **CONSTRAINED},
         {"beam_size": 1, **CONSTRAINED},
-        {"num_hypotheses": 3, "sampling": Sampling(seed=5), **CONSTRAINED},
+        {"num_hypotheses": 3, "sample": True, "seed": 5, **CONSTRAINED},
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.double, torch.bfloat16])  # which makes many scores equal
@@ -176,6 +174,7 @@ def test_an_output_does_not_depend_on_batch_size_order_or_neighbours(
                 mask,
                 search_options,
                 prefixes=[sources[index][:-1][:2] if index % 3 == 0 else [] for index in chosen],
+                forbidden=FORBIDDEN if "no_repeat_ngram" in options else (),
                 seeds=[seeds[index] for index in chosen],
             )
             results.update({i: [h.ids for h in hypotheses] for i, hypotheses in zip(chosen, found, strict=True)})
@@ -260,20 +259,3 @@ def test_greedy_search_lets_the_sentences_of_a_large_batch_leave_in_groups() -> 
     found = run(model, [[4, EOS], [6, EOS], *([16, EOS] for _ in range(14))], beam_size=1)
     assert [len(hypotheses[0].ids) for hypotheses in found] == [3, 5, *(15 for _ in range(14))]
     assert model.num_rows == 6 * 16 + 10 * 14  # the first stays until the second has ended too
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"beam_size": 0},
-        {"num_hypotheses": 6},
-        {"length_penalty": "harmonic"},
-        {"alpha": -1.0},
-        {"repetition_penalty": 0.0},
-        {"forbidden": ((),)},
-        {"min_length": -1},
-    ],
-)
-def test_impossible_options_are_refused_by_name(options: dict[str, object]) -> None:
-    with pytest.raises(UserError, match=next(iter(options))):
-        SearchOptions(**options)  # type: ignore[arg-type]

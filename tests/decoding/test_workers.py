@@ -65,7 +65,7 @@ def test_translations_do_not_depend_on_the_number_of_threads() -> None:
     model = TableModel.random(9, vocab_size=tokenizer.target_vocab_size, end=3)
     rng = random.Random(4)
     lines = ["".join(rng.choices("abc ", k=rng.randrange(14))) for _ in range(60)]
-    translator = LineTranslator(model, tokenizer, options=SearchOptions(beam_size=3), batch_tokens=30)
+    translator = LineTranslator(model, tokenizer, options=SearchOptions(beam_size=3, batch_tokens=30))
     side_by_side = translator.translate(lines)
     torch.set_num_threads(1)
     assert translator.translate(lines) == side_by_side

@@ -5,21 +5,23 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from support.fake_models import ByteTokenizer, CopyModel
 from translator import translate_files
 from translator.api import Translator
 from translator.data.normalization import normalize_text
-from translator.decoding.line_translator import Translation
+from translator.decoding.interfaces import Translation
 from translator.decoding.search import SearchOptions
 
 
 class SlowTranslator(Translator):
     @classmethod
-    def load(cls, run_dirs: object, device: str = "auto") -> "SlowTranslator":
+    def load(cls, run_dirs: object, device: str = "auto", **options: Any) -> "SlowTranslator":  # type: ignore[override]
         tokenizer = ByteTokenizer()
         model = CopyModel(tokenizer.target_vocab_size)
-        return cls(model, tokenizer, "cpu", SearchOptions(beam_size=2), max_pieces=300, normalize=normalize_text)
+        search = SearchOptions(beam_size=2).changed(**options)
+        return cls(model, tokenizer, "cpu", search, max_pieces=300, normalize=normalize_text)
 
     def translate_fully(self, lines: Sequence[str], **options: object) -> list[Translation]:  # type: ignore[override]
         time.sleep(float(os.environ.get("TRANSLATE_DELAY", "0")))

@@ -12,7 +12,7 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def piece_texts(pieces: Sequence[str]) -> list[str]:
-    """What each piece writes. The bytes of a character are given to the piece that completes it."""
+    """The text of each piece. The bytes of a character count as text of the piece that completes it."""
     texts: list[str] = []
     pending = b""
     for piece in pieces:

@@ -1,29 +1,29 @@
 """Batched beam search over the Seq2Seq contract. Letters: A sentences still running, K beam size, V vocabulary.
 
-Each step every hypothesis is continued in all ways, and the 2K best continuations of each sentence are looked at:
-at most K of them end, so at least K go on. A continuation that ends is kept if it is among the K best. What has
-ended is kept in a pool of the K best by normalised score, which nothing but a better hypothesis can push out of.
+Each step extends every hypothesis by every piece and looks at the 2K best continuations of each sentence: at most K of
+them end, so at least K go on. A continuation that ends is kept if it is among the K best. Finished hypotheses are kept
+in a pool of the K best by normalised score, from which only a better hypothesis can displace them.
 
 A sentence is done when one of these holds:
-- No running hypothesis can come before the last of the finished ones that are asked for. Log-probabilities only fall,
-  so the best a running hypothesis with sum s can reach is s when there is no length penalty, and s / penalty(the
-  longest output) otherwise, since s is negative and both penalties grow with the length. This rule changes no result.
+- No running hypothesis can overtake the last of the finished ones that are asked for. Log-probabilities only fall, so
+  the best that a running hypothesis with sum s can reach is s without a length penalty, and s / penalty(longest output)
+  with one, since s is negative and both penalties grow with the length. This rule changes no result.
 - With a length penalty, K hypotheses have finished. The bound above is then too loose to stop in reasonable time; the
   rule is that of fairseq and CTranslate2. With K = 1 it makes beam search greedy search.
-- The sentence has reached its greatest length, where every hypothesis is made to end.
+- The sentence has reached its maximum length, where every hypothesis is forced to end.
 """
 
-from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from translator.decoding.constraints import Constraints
-from translator.decoding.options import Hypothesis, SearchOptions
+from translator.decoding.hypotheses import Hypothesis, is_normalized, length_penalty
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
+from translator.schema.decode import SearchOptions
 
 
 def _expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -31,7 +31,7 @@ def _expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, T
     vocab_size = log_probs.size(1)
     num_places = scores.size(1) * vocab_size
     values, places = top_candidates(log_probs.view(*scores.shape, vocab_size), scores, min(num_best, num_places))
-    # A diverged model's NaN would count as the best of all and never be comparable.
+    # NaN, from a model that has diverged, would count as the best of all.
     values = values.masked_fill(values.isnan(), -torch.inf)
     parents, tokens = places // vocab_size, places % vocab_size
     missing = num_best - values.size(1)  # a vocabulary smaller than the beam
@@ -58,7 +58,7 @@ class FinishedPool:
         normalized = torch.where(accepted, scores / penalty, -torch.inf)
         lengths = torch.where(accepted, length, -1)
         ids = torch.nn.functional.pad(history, (0, self.ids.size(2) - length), value=PAD)
-        # A stable sort: of two that are equally good, the one that finished first comes first; what is not there, last.
+        # A stable sort: of two equally good hypotheses the one that finished first comes first; empty places come last.
         together = torch.cat([self.normalized[sentences], normalized], 1)  # (A, 2K)
         present = torch.cat([self.lengths[sentences], lengths], 1) >= 0
         order = torch.sort(together, dim=1, descending=True, stable=True).indices
@@ -86,17 +86,14 @@ def beam_search(
     source: Tensor,  # (B, S)
     source_mask: Tensor,  # (B, S)
     options: SearchOptions,
-    prefixes: Sequence[Sequence[int]] | None = None,
+    constraints: Constraints,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of every sentence, best first; at least one, at most `options.num_hypotheses`."""
     beam_size, device = options.beam_size, source.device
-    constraints = Constraints(source_mask, options, prefixes)
     state = model.start(model.encode(source, source_mask))
     sentences = torch.arange(source.size(0), device=device)  # (A,) the sentences of the batch that are still running
     num_finished = torch.zeros_like(sentences)  # (A,)
-    history = torch.empty(
-        source.size(0), 1, 0, dtype=torch.long, device=device
-    )  # (A, k, t); k is 1 before the first step
+    history = sentences.new_empty(source.size(0), 1, 0)  # (A, k, t); k is 1 before the first step
     scores: Tensor | None = None  # (A, k)
     pool: FinishedPool | None = None
     tokens = torch.full_like(sentences, BOS)  # (A · k)
@@ -112,21 +109,21 @@ def beam_search(
         ends = pieces == EOS
         accepted = ends[:, :beam_size] & (values[:, :beam_size] > -torch.inf)
         at_limit = constraints.at_limit(step)
-        # The last resort of a model that gives no finite score at all: what there is, as it is.
+        # Where the model gives no finite score at all, fall back to the best unfinished hypothesis.
         lost = (at_limit | (values[:, 0] == -torch.inf)) & (num_finished == 0) & ~accepted.any(1)
         accepted |= lost[:, None] & is_best
         if bool(accepted.any()):
-            ended = _gather_history(history, parents[:, :beam_size])
-            pool.add(sentences, accepted, values[:, :beam_size], options.penalty(step + 1), ended)
+            ended = history.gather(1, parents[:, :beam_size, None].expand(-1, -1, step))  # (A, K, t)
+            pool.add(sentences, accepted, values[:, :beam_size], length_penalty(step + 1, options), ended)
             num_finished = num_finished + accepted.sum(1)
 
         # The K best that go on, still best first.
         going_on = torch.sort(ends, dim=1, stable=True).indices[:, :beam_size]  # (A, K)
         scores = values.gather(1, going_on).masked_fill(ends.gather(1, going_on), -torch.inf)
         parents, pieces = parents.gather(1, going_on), pieces.gather(1, going_on)
-        best_possible = scores[:, 0] / options.penalty(constraints.max_length + 1)  # (A,)
+        best_possible = scores[:, 0] / length_penalty(constraints.max_length + 1, options)  # (A,)
         done = at_limit | (best_possible <= pool.normalized[sentences, options.num_hypotheses - 1])
-        if options.is_normalized:
+        if is_normalized(options):
             done |= num_finished >= beam_size
 
         keep = (~done).nonzero().squeeze(1)  # (A',)
@@ -143,8 +140,3 @@ def beam_search(
         history = torch.cat([history.flatten(0, 1)[rows], tokens[:, None]], 1).unflatten(0, (keep.numel(), beam_size))
     assert pool is not None
     return pool.hypotheses(options.num_hypotheses)
-
-
-def _gather_history(history: Tensor, parents: Tensor) -> Tensor:
-    """The pieces (A, n, t) of the hypotheses `parents` (A, n)."""
-    return history.gather(1, parents[:, :, None].expand(-1, -1, history.size(2)))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from translator.files.lines import Line
 
-FIRST_CHUNK = 64  # lines; the first answers should come soon …
-LARGEST_CHUNK = 4_096  # … and later ones be sorted by length among many
+FIRST_CHUNK = 64  # lines; small, so that the first answers come soon
+LARGEST_CHUNK = 4_096  # lines; large, so that there are many to sort by length
 CHUNK_BYTES = 4_000_000
 
 
@@ -25,7 +25,7 @@ def chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def available_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Whatever lines have come in, as soon as there is one: for a conversation through a pipe."""
+    """The lines that have arrived, as soon as there is one: for a conversation through a pipe."""
     waiting: queue.Queue[Line | BaseException | None] = queue.Queue(LARGEST_CHUNK)
 
     def read() -> None:
@@ -36,7 +36,7 @@ def available_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
         except BaseException as error:
             waiting.put(error)
 
-    # A daemon, because nothing can interrupt a thread that waits for input.
+    # A daemon, since a thread that waits for input cannot be interrupted.
     threading.Thread(target=read, daemon=True).start()
     ended = False
     while not ended:

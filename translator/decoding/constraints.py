@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from translator.decoding.options import SearchOptions, length_limits
+from translator.decoding.hypotheses import length_limits
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.choice import use_kernels
 from translator.kernels.decoding import log_softmax_in_place
+from translator.schema.decode import SearchOptions
 
-# The logarithm of a probability that is forced although the model gives it none: bad, but better than nothing at all.
+# The log-probability of a forced piece to which the model gives none: very bad, but finite.
 FORCED_FLOOR = -1e9
 
 
@@ -43,7 +44,7 @@ def _log_softmax(logits: Tensor) -> Tensor:
 
 
 class ForbiddenSequences:
-    """Pieces in a row that are never completed: the last piece is banned where the ones before it have been written."""
+    """Sequences of pieces that are never completed: the last piece is banned once those before it have been written."""
 
     def __init__(self, sequences: Sequence[Sequence[int]], device: torch.device) -> None:
         by_length: dict[int, list[Sequence[int]]] = {}
@@ -68,7 +69,11 @@ class Constraints:
     """The options' constraints for one batch. Rows come in groups of equal size, one group for each sentence."""
 
     def __init__(
-        self, source_mask: Tensor, options: SearchOptions, prefixes: Sequence[Sequence[int]] | None = None
+        self,
+        source_mask: Tensor,  # (B, S)
+        options: SearchOptions,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        forbidden: Sequence[Sequence[int]] = (),
     ) -> None:
         device = source_mask.device
         shortest, longest = length_limits(source_mask, options, prefixes)
@@ -76,16 +81,16 @@ class Constraints:
         self.longest = max(longest)
         self.min_length = torch.tensor(shortest, device=device)  # (A,)
         self.max_length = torch.tensor(longest, device=device)  # (A,)
-        # Known without asking the device: the steps during which a limit or a prefix can matter to any sentence at all.
+        # On the host, so that no step waits for the device: the steps at which limits and prefixes can matter at all.
         self.last_minimum, self.first_maximum = max(shortest), min(longest)
         self.longest_prefix = max(map(len, prefixes)) if prefixes else 0
         self.prefixes = torch.full((len(longest), self.longest_prefix), PAD)
         for sentence, prefix in enumerate(prefixes or []):
             self.prefixes[sentence, : len(prefix)] = torch.tensor(prefix, dtype=torch.long)
         self.prefixes = self.prefixes.to(device)  # (A, P)
-        self.forbidden = ForbiddenSequences(options.forbidden, device) if options.forbidden else None
+        self.forbidden = ForbiddenSequences(forbidden, device) if forbidden else None
         self.never = torch.tensor((PAD, BOS), device=device)
-        self.looks_back = options.repetition_penalty != 1 or options.no_repeat_ngram > 0 or bool(options.forbidden)
+        self.looks_back = options.repetition_penalty != 1 or options.no_repeat_ngram > 0 or bool(forbidden)
 
     def select(self, sentences: Tensor) -> None:
         """Only these sentences remain."""
@@ -94,17 +99,17 @@ class Constraints:
         self.prefixes = self.prefixes[sentences]
 
     def at_limit(self, step: int) -> Tensor:
-        """The sentences whose hypotheses have as many pieces as they may and must end now: (A,) booleans."""
+        """The sentences whose hypotheses have reached their maximum length and must end now: (A,) booleans."""
         return self.max_length <= step
 
     def log_probs(self, logits: Tensor, step: int, history: Callable[[], Tensor]) -> Tensor:
         """The log-probabilities (R, V) of piece number `step`; what is not allowed gets -inf.
 
-        `history` gives the pieces (R, t) before it, and is asked only where a constraint depends on them.
+        `history` returns the pieces (R, t) before it, and is called only if a constraint depends on them.
 
-        The logits may be overwritten: they are the largest tensor of the search, and nobody needs them afterwards.
-        What remains is not normalised again, so a hypothesis keeps the log-probability that the model gives it.
-        Only the repetition penalty changes the distribution itself.
+        The logits may be overwritten: they are the largest tensor of the search and are not needed afterwards. The
+        result is not normalised again, so a hypothesis keeps the log-probability that the model gives it. Only the
+        repetition penalty changes the distribution itself.
         """
         before = history() if self.looks_back else self.never.new_empty(0, 0)  # (R, t)
         if self.options.repetition_penalty != 1 and step > 0:
@@ -122,7 +127,7 @@ class Constraints:
             group = log_probs.size(0) // self.min_length.size(0)
             log_probs[(self.min_length > step).repeat_interleave(group), EOS] = -torch.inf
         if self.options.no_repeat_ngram > 0 or self.forbidden is not None or step < self.last_minimum:
-            # Where nothing is allowed any more, the hypothesis ends: no sentence comes back without a translation.
+            # Where nothing else is allowed, the hypothesis ends, so that every sentence gets a translation.
             stuck = (log_probs.amax(1) == -torch.inf).nonzero().squeeze(1)
             log_probs[stuck, EOS] = end[stuck]
         if forced is not None:
@@ -134,7 +139,7 @@ class Constraints:
     def _forced_choice(self, log_probs: Tensor, step: int) -> tuple[Tensor, Tensor, Tensor] | None:
         """The rows that have no choice, the piece each one must take and its log-probability.
 
-        A prefix is written out piece by piece; a hypothesis of the greatest length must end.
+        A prefix is written out piece by piece; a hypothesis of maximum length must end.
         """
         if self.longest_prefix <= step < self.first_maximum:
             return None

@@ -1,4 +1,4 @@
-"""Several models as one: the mean of their probabilities, behind the same contract as any other model."""
+"""Several models as one: the mean of their probabilities, behind the interface of a single model."""
 
 import math
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ class EnsembleState(State):
 
 
 class Ensemble(Seq2Seq):
-    """Models that share their vocabularies, whatever their architectures. It can search and score, not be trained.
+    """Models of any architecture that share their vocabularies. An ensemble can search and score, but not be trained.
 
-    What it calls states are already log-probabilities, so projecting them to the vocabulary leaves them as they are.
+    Its states are already log-probabilities, so `project` returns them unchanged.
     """
 
     def __init__(self, models: Sequence[Seq2Seq]) -> None:

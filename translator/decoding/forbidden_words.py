@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from translator.decoding.alignment import WORD_START
-from translator.decoding.line_translator import TextTokenizer
+from translator.decoding.interfaces import TextTokenizer
 from translator.ids import NUM_SPECIAL
 
-MAX_SPELLINGS = 2_000  # of a word; the ones with the fewest pieces come first, and the others are hardly ever written
+MAX_SPELLINGS = 2_000  # of a word; those with the fewest pieces come first, and the others are hardly ever written
+Spellings = tuple[tuple[int, ...], ...]
 
 
 def spellings(text: str, pieces: dict[str, int]) -> list[tuple[int, ...]]:
@@ -27,12 +28,10 @@ def spellings(text: str, pieces: dict[str, int]) -> list[tuple[int, ...]]:
     return found[:MAX_SPELLINGS]
 
 
-def forbidden_sequences(
-    words: Sequence[str], tokenizer: TextTokenizer, without_spaces: bool
-) -> tuple[tuple[int, ...], ...]:
-    """What `SearchOptions.forbidden` must be so that these words, or words that begin with them, are not written.
+def forbidden_sequences(words: Sequence[str], tokenizer: TextTokenizer, without_spaces: bool) -> Spellings:
+    """The sequences of pieces to forbid so that neither these words nor words that begin with them are written.
 
-    In languages that are written without spaces the word may stand anywhere.
+    In languages written without spaces they are forbidden anywhere in the text.
     """
     names = tokenizer.target_pieces(range(NUM_SPECIAL, tokenizer.target_vocab_size))
     pieces = {name: number for number, name in enumerate(names, start=NUM_SPECIAL)}
@@ -42,7 +41,7 @@ def forbidden_sequences(
         sequences.update(spellings(text, pieces))
         if without_spaces:
             sequences.update(spellings(text[1:], pieces))
-        (usual,) = tokenizer.encode_target([word.strip()])  # perhaps with bytes, which `spellings` does not know
+        (usual,) = tokenizer.encode_target([word.strip()])  # perhaps with bytes, which `spellings` does not use
         if usual and (without_spaces or tokenizer.target_pieces(usual)[0].startswith(WORD_START)):
             sequences.add(tuple(usual))
     return tuple(sorted(sequences))

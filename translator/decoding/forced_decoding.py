@@ -1,4 +1,4 @@
-"""Forced decoding: what a model makes of a given translation."""
+"""Forced decoding: how likely a model finds a given translation, and what it attends to."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from translator.models.base import Seq2Seq
 class Forced(NamedTuple):
     score: float  # the log-probability of the pieces and of EOS
     piece_scores: list[float]  # of each piece and, last, of EOS
-    attention: Tensor | None  # (T, S): for each piece and EOS, where the model looked, mean over layers and heads
+    attention: Tensor | None  # (T, S): of each piece and EOS, averaged over layers and heads
 
 
 @torch.inference_mode()
@@ -25,7 +25,7 @@ def score_targets(
     *,
     need_attention: bool = False,
 ) -> list[Forced]:
-    """The log-probabilities of given targets under a model in evaluation mode, and its attention where asked for."""
+    """The log-probabilities of given targets under a model in evaluation mode, and its attention if asked for."""
     longest = max(map(len, targets)) + 1
     target_in = torch.full((len(targets), longest), PAD)
     target_out = torch.full((len(targets), longest), PAD)
@@ -34,7 +34,7 @@ def score_targets(
         target_out[row, : len(target) + 1] = torch.tensor([*target, EOS])
     target_out = target_out.to(source.device)
     decoded = model(source, source_mask, target_in.to(source.device), need_weights=need_attention)
-    # Position by position, so that the logits of a whole batch never exist at once.
+    # Position by position: the logits of all positions at once would take too much memory.
     columns = []
     for position in range(longest):
         logits = model.project(decoded.states[:, position])  # (B, V)

@@ -1,4 +1,4 @@
-"""One piece after the other without looking back: greedy search, and sampling.
+"""One piece after the other without looking back: greedy search and sampling.
 
 Letters: A sentences still running, N outputs of each sentence (1 for greedy search), R = A · N rows, V vocabulary.
 """
@@ -10,26 +10,27 @@ import torch
 from torch import Tensor
 
 from translator.decoding.constraints import Constraints
-from translator.decoding.options import Hypothesis, Sampling, SearchOptions
+from translator.decoding.hypotheses import Hypothesis, length_penalty
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
+from translator.schema.decode import SearchOptions
 
-# Sentences that have ended leave the batch when they are one in so many: what the others need is copied each time.
+# Finished sentences leave the batch once they are one in so many, since the state of the others is copied each time.
 ENOUGH_TO_LEAVE = 8
 
 
-def truncated_probabilities(log_probs: Tensor, sampling: Sampling) -> Tensor:
+def truncated_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     """The distribution (R, V) to draw from: tempered, cut to the top k, then to the top p, and normalised."""
-    probabilities = torch.softmax(log_probs / sampling.temperature, dim=-1)
-    if sampling.top_k == 0 and sampling.top_p == 1:
+    probabilities = torch.softmax(log_probs / options.temperature, dim=-1)
+    if options.top_k == 0 and options.top_p == 1:
         return probabilities
     ordered, places = probabilities.sort(dim=-1, descending=True, stable=True)
-    if sampling.top_k > 0:
-        ordered[:, sampling.top_k :] = 0
+    if options.top_k > 0:
+        ordered[:, options.top_k :] = 0
     ordered /= ordered.sum(-1, keepdim=True)
     # The fewest pieces that hold the share p: those before which less than p has been reached.
-    ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= sampling.top_p, 0)
+    ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= options.top_p, 0)
     return torch.zeros_like(probabilities).scatter(-1, places, ordered / ordered.sum(-1, keepdim=True))
 
 
@@ -40,27 +41,27 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return places.clamp_max(probabilities.size(1) - 1)
 
 
-def _uniform(seeds: Sequence[int], lengths: list[int], num_outputs: int, sampling: Sampling) -> Tensor:
-    """Random numbers (B, steps, N) that depend on each sentence's own seed and nothing of its neighbours."""
+def _uniform(seeds: Sequence[int], lengths: list[int], num_outputs: int, seed: int) -> Tensor:
+    """Random numbers (B, steps, N) that depend on `seed` and the sentence's own seed, not on its neighbours."""
     numbers = torch.zeros(len(seeds), max(lengths) + 1, num_outputs, dtype=torch.double)
-    for row, (seed, length) in enumerate(zip(seeds, lengths, strict=True)):
-        digest = hashlib.blake2b(f"{sampling.seed} {seed}".encode(), digest_size=8).digest()
+    for row, (own, length) in enumerate(zip(seeds, lengths, strict=True)):
+        digest = hashlib.blake2b(f"{seed} {own}".encode(), digest_size=8).digest()
         generator = torch.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
         numbers[row, : length + 1] = torch.rand(length + 1, num_outputs, dtype=torch.double, generator=generator)
     return numbers
 
 
 def _best(log_probs: Tensor) -> tuple[Tensor, Tensor]:
-    """The greatest element of every row (R, V) and its place.
+    """The largest element of every row (R, V) and its place.
 
-    Always by the same rule, also among equals, so that it does not matter how many rows there are.
+    Ties are broken by the same rule whatever the number of rows.
     """
     values, places = top_candidates(log_probs[:, None], log_probs.new_zeros(log_probs.size(0), 1), 1)
     return values.squeeze(1), places.squeeze(1)
 
 
 class Outputs:
-    """What has been written for a batch. That of the sentences still running is kept apart until some of them leave."""
+    """What has been written for a batch. The latest pieces of running sentences are kept apart until some leave."""
 
     def __init__(self, num_sentences: int, num_outputs: int, longest: int, device: torch.device) -> None:
         exact = torch.float if device.type == "mps" else torch.double  # which Apple's GPUs do not have
@@ -93,39 +94,38 @@ class Outputs:
         return torch.cat((saved, *(pieces[:, :, None] for pieces in self.pieces)), -1).flatten(0, 1)
 
     def hypotheses(self, options: SearchOptions) -> list[list[Hypothesis]]:
-        """Of every sentence, the likeliest first."""
+        """Those of every sentence, the likeliest first."""
         self.save()
         lengths = (self.ids != PAD).sum(2).tolist()
         sentences = []
         for sentence in zip(self.ids.tolist(), lengths, self.scores.tolist(), strict=True):
             outputs = [
-                Hypothesis(pieces[:length], score, float(score / options.penalty(length + 1.0)))
+                Hypothesis(pieces[:length], score, float(score / length_penalty(length + 1.0, options)))
                 for pieces, length, score in zip(*sentence, strict=True)
             ]
             sentences.append(sorted(outputs, key=lambda hypothesis: -hypothesis.normalized_score))
         return sentences
 
 
-def sample(
+def greedy_or_sample(
     model: Seq2Seq,
     source: Tensor,  # (B, S)
     source_mask: Tensor,  # (B, S)
     options: SearchOptions,
-    prefixes: Sequence[Sequence[int]] | None = None,
+    constraints: Constraints,
     seeds: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Greedy search where `options.sampling` is None, else `num_hypotheses` draws for each sentence, likeliest first.
+    """Greedy search, or with `options.sample` as many samples as `num_hypotheses` for each sentence, likeliest first.
 
-    `seeds` tells the sentences apart, so that a sentence's draws are the same wherever in a batch it stands.
+    `seeds` tells the sentences apart, so that a sentence's samples do not depend on its place in the batch.
     """
-    constraints = Constraints(source_mask, options, prefixes)
-    sampling, num_sentences, device = options.sampling, source.size(0), source.device
-    num_outputs = options.num_hypotheses if sampling else 1
+    num_sentences, device = source.size(0), source.device
+    num_outputs = options.num_hypotheses if options.sample else 1
     outputs = Outputs(num_sentences, num_outputs, constraints.longest, device)
     uniform = None
-    if sampling is not None:
+    if options.sample:
         seeds = range(num_sentences) if seeds is None else seeds
-        uniform = _uniform(seeds, constraints.max_length.tolist(), num_outputs, sampling).to(outputs.scores)
+        uniform = _uniform(seeds, constraints.max_length.tolist(), num_outputs, options.seed).to(outputs.scores)
     state = model.start(model.encode(source, source_mask))
     if num_outputs > 1:
         state = state.select(outputs.sentences.repeat_interleave(num_outputs))
@@ -134,10 +134,10 @@ def sample(
     for step in range(constraints.longest + 1):
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, step, outputs.history)  # (R, V)
-        if sampling is None or uniform is None:
+        if uniform is None:
             values, tokens = _best(log_probs)
         else:
-            tokens = draw(truncated_probabilities(log_probs, sampling), uniform[outputs.sentences, step].flatten())
+            tokens = draw(truncated_probabilities(log_probs, options), uniform[outputs.sentences, step].flatten())
             values = log_probs.gather(1, tokens[:, None]).squeeze(1)
         values = torch.where(running, values.view_as(running), 0)
         running = running & (tokens.view_as(running) != EOS)

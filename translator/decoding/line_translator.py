@@ -1,67 +1,23 @@
 """Text in, text out: a model, its tokenizer and the options of the search as one object."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from translator.decoding.alignment import SplitWords, align_words
 from translator.decoding.ensemble import Ensemble
+from translator.decoding.forbidden_words import Spellings, forbidden_sequences
 from translator.decoding.forced_decoding import Forced, score_targets
+from translator.decoding.interfaces import BLANK, AttentionMap, Output, TextTokenizer, Translation
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
 from translator.decoding.workers import for_each, num_workers
 from translator.ids import EOS, PAD
-from translator.models.base import Seq2Seq
+from translator.models.base import Seq2Seq, evaluation_mode
 
-SHORTEST = (
-    8  # pieces that a sentence counts for at least, so that a batch of one-word lines does not grow without bounds
-)
-
-
-class TextTokenizer(Protocol):
-    """What translation needs of a tokenizer."""
-
-    def encode_source(self, texts: list[str]) -> list[list[int]]: ...
-    def encode_target(self, texts: list[str]) -> list[list[int]]: ...
-    def decode_target(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
-    def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
-    def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
-    @property
-    def target_vocab_size(self) -> int: ...
-
-
-class AttentionMap(NamedTuple):
-    source_pieces: list[str]  # S of them, EOS the last
-    target_pieces: list[str]  # T of them, EOS the last
-    weights: Tensor  # (T, S)
-
-
-@dataclass(frozen=True)
-class Output:
-    """One translation of a line."""
-
-    text: str
-    score: float  # log-probability
-    normalized_score: float  # what the search compared
-    num_pieces: int
-    alignment: list[tuple[int, int]] | None = None  # (source word, target word)
-    attention: list[AttentionMap] | None = None  # one for each part that the line was translated in
-
-
-@dataclass(frozen=True)
-class Translation:
-    """All that was found for a line, best first: at least one output."""
-
-    outputs: list[Output]
-    num_source_pieces: int = 0
-    num_parts: int = 1  # more than one if the line was too long for the model, or was split into its sentences
-
-
-BLANK = Translation([Output("", 0.0, 0.0, 0)])
+SHORTEST = 8  # pieces that a sentence counts for at least, so that batches of one-word lines stay small
 
 
 @dataclass
@@ -77,11 +33,11 @@ class _Part:
 
 
 class LineTranslator:
-    """Translates lines of text; what comes out for a line does not depend on the lines around it.
+    """Translates lines of text; the translation of a line does not depend on the lines around it.
 
-    `normalize` is applied to each line first, and `joiner` stands between the translations of the parts of a long line
-    (the empty string for languages without spaces). A line with more than `max_pieces` pieces is translated in parts; 0
-    means that the model takes lines of any length. Alignments are between the words that `split_words` finds.
+    `normalize` is applied to each line first. A line with more than `max_pieces` pieces is translated in parts, whose
+    translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
+    lines of any length. Alignments are between the words that `split_words` finds.
     """
 
     def __init__(
@@ -91,7 +47,6 @@ class LineTranslator:
         device: torch.device | str = "cpu",
         options: SearchOptions | None = None,
         *,
-        batch_tokens: int = 4_096,
         max_pieces: int = 0,
         normalize: Callable[[str], str] | None = None,
         joiner: str = " ",
@@ -103,12 +58,12 @@ class LineTranslator:
         self.tokenizer = tokenizer
         self.device = torch.device(device)
         self.options = options or SearchOptions()
-        self.batch_tokens = batch_tokens
         self.max_pieces = max_pieces
         self.normalize = normalize
         self.joiner = joiner
         self.split_sentences = split_sentences
         self.split_words = split_words
+        self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str]) -> list[str]:
         """The best translation of every line, in the order of the lines; a blank line stays blank."""
@@ -123,19 +78,20 @@ class LineTranslator:
         need_attention: bool = False,
         first_line: int = 0,
     ) -> list[Translation]:
-        """Every line's n-best list with scores and, where asked for, alignments and attention.
+        """Every line's n-best list with scores and, if asked for, alignments and attention.
 
-        `prefixes` are what the translations must begin with. `first_line` is the number of the first of these lines
-        in the whole text: sampled translations depend on it, and not on how the text was cut into calls.
+        Each translation begins with its line's prefix. `first_line` is the number of the first of these lines in the
+        whole text: samples depend on a line's number, but not on how the text is divided into calls.
         """
         parts = self._parts(lines, prefixes, first_line)
-        with evaluating(self.model):
-            # Those that are translated together share the budget, so that memory does not grow with the threads.
-            budget = self.batch_tokens // num_workers(self.device)
+        with evaluation_mode(self.model):
+            # Batches translated side by side share the budget, so that memory does not grow with the threads.
+            budget = self.options.batch_tokens // num_workers(self.device)
             indices = self._batches([len(part.ids) for part in parts], budget)
             batches = [[parts[index] for index in batch] for batch in indices]
             need_any = need_alignment or need_attention
-            for_each(lambda batch: self._search(batch, need_any), batches, self.device)
+            forbidden = self._forbidden()
+            for_each(lambda batch: self._search(batch, forbidden, need_any), batches, self.device)
         by_line: dict[int, list[_Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
@@ -145,13 +101,13 @@ class LineTranslator:
         ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
-        """What the model makes of given translations: the log-probability of each piece, and attention on request."""
+        """The log-probability of each piece of given translations, and attention on request."""
         source_ids = self.tokenizer.encode_source([self._normalized(text) for text in sources])
         target_ids = self.tokenizer.encode_target([self._normalized(text) for text in targets])
         results: list[Forced | None] = [None] * len(source_ids)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
-        with evaluating(self.model):
-            for batch in self._batches(lengths, self.batch_tokens):
+        with evaluation_mode(self.model):
+            for batch in self._batches(lengths, self.options.batch_tokens):
                 source, mask = self._tensors([source_ids[index] for index in batch])
                 chosen = [target_ids[index] for index in batch]
                 scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
@@ -171,6 +127,13 @@ class LineTranslator:
             alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
         return alignments
 
+    def _forbidden(self) -> Spellings:
+        """The spellings of the words that must not be written; found anew when the words change."""
+        if self.options.forbid != self._spelled[0]:
+            spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
+            self._spelled = list(self.options.forbid), spelled
+        return self._spelled[1]
+
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 
@@ -189,7 +152,7 @@ class LineTranslator:
                 if self.max_pieces > 0:
                     stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
                 pieces = self.tokenizer.encode_source(stretches)
-            # A text that the tokenizer makes nothing of, such as a lone zero-width space, is a blank one.
+            # Text without any pieces, such as a lone zero-width space, is blank.
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):
                 seed = (first_line + line) * 1_000_003 + number
@@ -219,15 +182,15 @@ class LineTranslator:
         source = source.to(self.device)
         return source, source != PAD  # (B, S)
 
-    def _search(self, parts: list[_Part], need_attention: bool) -> None:
+    def _search(self, parts: list[_Part], forbidden: Spellings, need_attention: bool) -> None:
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
         seeds = [part.seed for part in parts]
-        found = search(self.model, source, mask, self.options, prefixes=prefixes, seeds=seeds)
+        found = search(self.model, source, mask, self.options, prefixes=prefixes, forbidden=forbidden, seeds=seeds)
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
         if need_attention:
-            # Attention comes from feeding the finished output once more, so that the search itself need not carry it.
+            # The finished output is fed to the model once more, so that the search need not keep track of attention.
             for rank in range(max(len(part.hypotheses) for part in parts)):
                 targets = [part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids for part in parts]
                 scored = score_targets(self.model, source, mask, targets, need_attention=True)
@@ -235,7 +198,7 @@ class LineTranslator:
                     part.forced.append(forced)
 
     def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
-        """The translations of a line from those of its parts: the best of each make the best, and so on."""
+        """The translations of a line from those of its parts: the best of each part form the best, and so on."""
         outputs = []
         for rank in range(max(len(part.hypotheses) for part in parts)):
             chosen = [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
@@ -261,7 +224,7 @@ class LineTranslator:
 
 
 def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
-    """The alignment of a line from those of its parts, whose words are counted on."""
+    """The alignment of a line from those of its parts; words are numbered through all of them."""
     joined: list[tuple[int, int]] = []
     source_offset = target_offset = 0
     for source_pieces, target_pieces, weights in maps:
@@ -274,16 +237,5 @@ def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> l
 
 
 def _num_pieces(source_ids: Sequence[int]) -> int:
-    """Without EOS, as the limit on the training text counts them."""
+    """Without EOS, as the limit on training text counts them."""
     return len(source_ids) - 1
-
-
-@contextmanager
-def evaluating(model: Seq2Seq) -> Iterator[None]:
-    """The model without dropout, and afterwards as it was."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)

@@ -1,4 +1,4 @@
-"""What a translation looks like in a file, and files that are never half written under their own name."""
+"""Output formats, and output files that have their final name only once they are complete."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from translator.decoding.alignment import to_pharaoh
-from translator.decoding.line_translator import Output, Translation
+from translator.decoding.interfaces import Output, Translation
 from translator.errors import UserError
 from translator.files.atomic import write_json
 from translator.files.lines import Line
@@ -80,15 +80,15 @@ class Format:
 
 
 def one_line(text: str) -> str:
-    """A model that spells in bytes can write a line end; it would put all lines after it out of step."""
+    """Without line ends, which a model that spells in bytes can write: they would shift all lines after them."""
     return text.replace("\r", " ").replace("\n", " ")
 
 
 class OutputFile:
-    """A file that takes its name when it is complete; until then it is NAME.partial, with a note of how far it got."""
+    """A file that gets its name when it is complete; until then it is NAME.partial, with a record of its progress."""
 
     def __init__(self, path: Path, settings: dict[str, Any], resume: bool) -> None:
-        """`settings` are what the text depends on; a partial file that was written with others is not continued."""
+        """A partial file is continued only if it was written with the same settings."""
         self.path = path
         self.partial = path.with_name(path.name + ".partial")
         self.progress_file = path.with_name(path.name + ".partial.json")
@@ -125,7 +125,7 @@ class OutputFile:
         return num_bytes
 
     def check_input(self, digest: str) -> None:
-        """Refuses to go on if the input that was already translated is no longer the same."""
+        """Refuses to continue if the part of the input that has been translated has changed."""
         if digest != self.input_digest:
             raise UserError(
                 f"--resume: the first {self.num_lines} lines of the input are not those that {self.partial} was made "
@@ -133,7 +133,7 @@ class OutputFile:
             )
 
     def write(self, text: str, num_lines: int, input_digest: str) -> None:
-        """Adds the translation of so many lines of the input; after a crash, it is either all there or not at all."""
+        """Appends the translation of `num_lines` input lines; after a crash it is there in full or not at all."""
         try:
             self.file.write(text.encode("utf-8", "replace"))
             self.file.flush()
@@ -156,7 +156,7 @@ class OutputFile:
         self.progress_file.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leaves the partial file for `--resume`, unless nothing is in it."""
+        """Leaves the partial file for `--resume`, unless it is empty."""
         if not self.file.closed:
             self.file.close()
             if self.num_lines == 0:

@@ -1,4 +1,4 @@
-"""The one door to searching: greedy search, beam search and sampling behind the same call."""
+"""Greedy search, beam search and sampling behind one function."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from translator.decoding.beam import beam_search
-from translator.decoding.greedy_and_sampling import sample
-from translator.decoding.options import Hypothesis, Sampling, SearchOptions
+from translator.decoding.constraints import Constraints
+from translator.decoding.greedy_and_sampling import greedy_or_sample
+from translator.decoding.hypotheses import Hypothesis
 from translator.models.base import Seq2Seq
+from translator.schema.decode import SearchOptions
 
-__all__ = ["Hypothesis", "Sampling", "SearchOptions", "search"]
+__all__ = ["Hypothesis", "SearchOptions", "search"]
 
 
 @torch.inference_mode()
@@ -21,16 +23,18 @@ def search(
     options: SearchOptions,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
+    forbidden: Sequence[Sequence[int]] = (),
     seeds: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of every sentence, best first: at least one and at most `options.num_hypotheses`.
 
-    The model should be in evaluation mode. `prefixes` are pieces that a sentence's output must begin with (an empty
-    list where there are none); `seeds` are numbers that tell the sentences apart when sampling. What comes out for
-    a sentence depends on that sentence alone, not on the others of the batch.
+    The model should be in evaluation mode. Every sentence's output begins with its prefix, which may be empty, and
+    contains none of the `forbidden` sequences of pieces. `seeds` are numbers that tell the sentences apart when
+    sampling. The output for a sentence depends on that sentence alone, not on the rest of the batch.
     """
     if source.size(0) == 0:
         return []
-    if options.sampling is not None or options.beam_size == 1:
-        return sample(model, source, source_mask, options, prefixes, seeds)
-    return beam_search(model, source, source_mask, options, prefixes)
+    constraints = Constraints(source_mask, options, prefixes, forbidden)
+    if options.sample or options.beam_size == 1:
+        return greedy_or_sample(model, source, source_mask, options, constraints, seeds)
+    return beam_search(model, source, source_mask, options, constraints)

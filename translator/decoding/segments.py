@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Sequence
 
-# A full stop, perhaps several, and the quotes and brackets that close with it. Latin ones need a space after them.
+# One or several full stops, with the quotes and brackets that close after them. Latin ones must be followed by a space.
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？]+[”’」』）》]*\s*")
 _CLAUSE_END = re.compile(r"[,;:–—]\s+|[，；：、]\s*")
 _WORD_END = re.compile(r"\s+")
-# What ends with a full stop in the middle of a sentence: a single letter, and the commonest abbreviations.
+# Full stops within a sentence: after a single letter and after the most common abbreviations.
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“‘«])(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|usw|bzw|ca|Hr|Fr|Abb|Fig|Vol|S)"
     r"\.\s*$",
@@ -32,7 +32,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def fit(text: str, max_pieces: int, count_pieces: CountPieces) -> list[str]:
-    """The text in parts of at most `max_pieces` pieces, split at the best places there are; nothing is left out."""
+    """The text in parts of at most `max_pieces` pieces, split at the best places available; nothing is left out."""
     return _fit(text, max_pieces, count_pieces, [split_sentences, _split_after(_CLAUSE_END), _split_after(_WORD_END)])
 
 
@@ -50,7 +50,7 @@ def _fit(
 ) -> list[str]:
     if count_pieces([text])[0] <= max_pieces or len(text) <= 1:
         return [text]
-    if not splitters:  # no space for so long: in two halves, as often as it takes
+    if not splitters:  # nowhere to split: in halves, until they fit
         middle = len(text) // 2
         halves = (text[:middle], text[middle:])
         return [part for half in halves for part in _fit(half, max_pieces, count_pieces, splitters)]

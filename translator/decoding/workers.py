@@ -1,4 +1,4 @@
-"""Batches side by side. The steps of a search are too small to be worth dividing, but whole batches are independent."""
+"""Batches in parallel: the steps of a search are too small to be divided among threads, but batches are independent."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +11,12 @@ Item = TypeVar("Item")
 
 
 def num_workers(device: torch.device) -> int:
-    """How many batches are computed at a time: on a CPU as many as torch may use threads."""
+    """The number of batches computed at a time: on a CPU, the number of threads that torch may use."""
     return torch.get_num_threads() if device.type == "cpu" else 1
 
 
 def for_each(function: Callable[[Item], None], items: Sequence[Item], device: torch.device) -> None:
-    """Calls the function with every item, with several of them at a time, in one thread each.
+    """Calls the function with every item, several at a time, each in one thread.
 
     A single item has all threads to itself. Items are begun in order. torch lets other Python threads run while it
     computes.
@@ -32,14 +32,14 @@ def for_each(function: Callable[[Item], None], items: Sequence[Item], device: to
             for future in [workers.submit(function, item) for item in items]:
                 future.result()
         finally:
-            # After an error or Ctrl-C nothing more is begun, and nobody waits for what is still at work: a training run
-            # that was told to stop wants to save.
+            # After an error or Ctrl-C nothing more is started, and running items are not waited for: a training run
+            # that was told to stop must save soon.
             workers.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """torch computes each operation in one thread, and afterwards in as many as before."""
+    """torch computes each operation in a single thread; afterwards in as many as before."""
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,20 +1,9 @@
-"""How values are refused: by the option's name, its value and the remedy."""
+"""Checks of values that are more than a type and a range, and the nearest valid name for a wrong one."""
 
+import math
 import re
 
 from translator.errors import nearest, require
-
-
-def require_positive(group: str, options: object, *names: str) -> None:
-    for name in names:
-        value = getattr(options, name)
-        require(value > 0, f"{group}.{name}", value, "must be greater than 0")
-
-
-def require_probability(group: str, options: object, *names: str) -> None:
-    for name in names:
-        value = getattr(options, name)
-        require(0 <= value < 1, f"{group}.{name}", value, "must be at least 0 and less than 1")
 
 
 def parse_duration(option: str, text: str) -> float:
@@ -25,13 +14,14 @@ def parse_duration(option: str, text: str) -> float:
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
     total = 3600 * hours + 60 * minutes + seconds
     require(total > 0, option, text, "must be longer than 0s")
+    require(math.isfinite(total), option, text, "must be shorter")
     return total
 
 
 def did_you_mean(wrong: str, valid: list[str]) -> str:
-    """'did you mean …?' with the nearest valid name, or the list of all where none is near.
+    """'did you mean …?' with the nearest valid name, or the list of all names where none is close.
 
-    Names of the same group are compared without it: `model.foo` is not near to `model.norm`.
+    Names of the same group are compared without the group: `model.foo` is not close to `model.norm`.
     """
     group, _, name = wrong.rpartition(".")
     siblings = {known.rpartition(".")[2]: known for known in valid if known.rpartition(".")[0] == group}

@@ -1,10 +1,11 @@
 """Options of the group `model`: one dataclass for each kind of model, its fields the arguments of the model's class."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
-from translator.errors import require
-from translator.schema.checks import require_positive, require_probability
+from translator.schema.options import Options, option
 
 
 class ScoreName(StrEnum):
@@ -62,97 +63,91 @@ class Positions(StrEnum):
 
 
 @dataclass
-class TeacherForcing:
+class TeacherForcing(Options):
     """The probability of feeding the reference's previous piece (Bengio et al. 2015, scheduled sampling)."""
 
-    schedule: SamplingSchedule = SamplingSchedule.constant
-    ratio: float = 1.0  # where the schedule starts; with `constant`, where it stays
-    final_ratio: float = 0.5  # where `linear` ends and what `inverse_sigmoid` does not fall below
-    updates: int = 10_000  # length of the linear descent, or the k of k / (k + exp(i / k))
+    group: ClassVar[str] = "model.teacher_forcing"
 
-    def __post_init__(self) -> None:
-        for name in ("ratio", "final_ratio"):
-            value = getattr(self, name)
-            require(0 <= value <= 1, f"model.teacher_forcing.{name}", value, "must lie between 0 and 1")
-        require_positive("model.teacher_forcing", self, "updates")
+    schedule: SamplingSchedule = option(SamplingSchedule.constant, "how the probability falls during training")
+    ratio: float = option(1.0, "where the schedule starts; with `constant`, where it stays", minimum=0, maximum=1)
+    final_ratio: float = option(
+        0.5, "where `linear` ends, and the lower bound of `inverse_sigmoid`", minimum=0, maximum=1
+    )
+    updates: int = option(10_000, "length of the linear descent, or the k of k / (k + exp(i / k))", minimum=1)
 
 
 @dataclass
-class LstmConfig:
-    kind: str = "lstm"
-    embedding_size: int = 256
-    hidden_size: int = 256
-    attention_size: int = 256
-    encoder_layers: int = 1
-    decoder_layers: int = 1
-    score: ScoreName = ScoreName.additive
-    attend: Attend = Attend.classic
-    dropout: float = 0.2
-    dropout_kind: DropoutKind = DropoutKind.ordinary
-    tie_embeddings: TieEmbeddings = TieEmbeddings.target
-    teacher_forcing: TeacherForcing = field(default_factory=TeacherForcing)
+class LstmConfig(Options):
+    group: ClassVar[str] = "model"
+
+    kind: str = option("lstm", "kind of model")
+    embedding_size: int = option(256, "size of the embeddings", minimum=1)
+    hidden_size: int = option(256, "size of the hidden states, in each direction of the encoder", minimum=1)
+    attention_size: int = option(256, "size of the space in which states are compared", minimum=1)
+    encoder_layers: int = option(1, "layers of the encoder", minimum=1)
+    decoder_layers: int = option(1, "layers of the decoder", minimum=1)
+    score: ScoreName = option(ScoreName.additive, "how queries and keys are compared")
+    attend: Attend = option(Attend.classic, "attention within the recurrence, or for the whole target at once")
+    dropout: float = option(0.3, "probability of dropping an activation", minimum=0, below=1)
+    dropout_kind: DropoutKind = option(
+        DropoutKind.ordinary, "a new mask at every step, or one for the whole sentence (variational)"
+    )
+    tie_embeddings: TieEmbeddings = option(TieEmbeddings.target, "which embeddings share a matrix")
+    teacher_forcing: TeacherForcing = option(TeacherForcing, "scheduled sampling")
 
     def __post_init__(self) -> None:
-        require_positive(
-            "model", self, "embedding_size", "hidden_size", "attention_size", "encoder_layers", "decoder_layers"
-        )
-        require_probability("model", self, "dropout")
-        require(
+        super().__post_init__()
+        self.require(
             self.attend is Attend.classic
             or (self.teacher_forcing.schedule is SamplingSchedule.constant and self.teacher_forcing.ratio == 1),
-            "model.attend",
-            self.attend,
+            "attend",
             "scheduled sampling needs model.attend=classic, since a parallel decoder sees the whole target at once",
         )
 
 
 @dataclass
-class TransformerConfig:
-    kind: str = "transformer"
-    model_size: int = 256
-    feedforward_size: int = 1024
-    num_heads: int = 4
-    encoder_layers: int = 3
-    decoder_layers: int = 3
-    norm_order: NormOrder = NormOrder.pre
-    norm: Norm = Norm.layer
-    activation: Activation = Activation.relu
-    positions: Positions = Positions.sinusoidal
-    max_positions: int = 1024  # of learned positions; longer sentences keep the last one
-    score: ScoreName = ScoreName.scaled_dot
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    activation_dropout: float = 0.0
-    tie_embeddings: TieEmbeddings = TieEmbeddings.all
+class TransformerConfig(Options):
+    group: ClassVar[str] = "model"
+
+    kind: str = option("transformer", "kind of model")
+    model_size: int = option(256, "size of embeddings and states", minimum=1)
+    feedforward_size: int = option(512, "size of the hidden layer of the feed-forward networks", minimum=1)
+    num_heads: int = option(4, "attention heads", minimum=1)
+    encoder_layers: int = option(3, "layers of the encoder", minimum=1)
+    decoder_layers: int = option(3, "layers of the decoder", minimum=1)
+    norm_order: NormOrder = option(NormOrder.pre, "normalisation before or after each sublayer")
+    norm: Norm = option(Norm.layer, "kind of normalisation")
+    activation: Activation = option(Activation.relu, "of the feed-forward networks")
+    positions: Positions = option(Positions.sinusoidal, "how positions are told apart")
+    max_positions: int = option(
+        1024, "number of learned positions; later ones in a longer sentence share the last", minimum=1
+    )
+    score: ScoreName = option(ScoreName.scaled_dot, "how queries and keys are compared")
+    dropout: float = option(0.1, "probability of dropping an element of embeddings and residuals", minimum=0, below=1)
+    attention_dropout: float = option(0.0, "probability of dropping an attention weight", minimum=0, below=1)
+    activation_dropout: float = option(
+        0.0, "probability of dropping a hidden unit of the feed-forward networks", minimum=0, below=1
+    )
+    tie_embeddings: TieEmbeddings = option(TieEmbeddings.all, "which embeddings share a matrix")
 
     def __post_init__(self) -> None:
-        require_positive(
-            "model",
-            self,
-            "model_size",
-            "feedforward_size",
-            "num_heads",
-            "encoder_layers",
-            "decoder_layers",
-            "max_positions",
-        )
-        require_probability("model", self, "dropout", "attention_dropout", "activation_dropout")
-        require(
+        super().__post_init__()
+        self.require(
             self.model_size % self.num_heads == 0,
-            "model.num_heads",
-            self.num_heads,
+            "num_heads",
             f"must divide model.model_size={self.model_size}: {_nearest_divisors(self.model_size, self.num_heads)}",
         )
-        require(self.model_size % 2 == 0, "model.model_size", self.model_size, "must be even")
-        require(
-            self.positions is not Positions.rotary or (self.model_size // self.num_heads) % 2 == 0,
-            "model.positions",
-            self.positions,
-            f"rotary positions need an even head size, not {self.model_size // self.num_heads}; change model.num_heads",
+        self.require(self.model_size % 2 == 0, "model_size", "must be even")
+        head_size = self.model_size // self.num_heads
+        self.require(
+            self.positions is not Positions.rotary or head_size % 2 == 0,
+            "positions",
+            f"rotary positions need an even head size, not {head_size}; change model.num_heads",
         )
 
 
 def _nearest_divisors(number: int, wanted: int) -> str:
-    divisors = [d for d in range(1, number + 1) if number % d == 0]
-    nearest = sorted(sorted(divisors, key=lambda d: abs(d - wanted))[:2])
+    small = [divisor for divisor in range(1, math.isqrt(number) + 1) if number % divisor == 0]
+    divisors = {*small, *(number // divisor for divisor in small)}
+    nearest = sorted(sorted(divisors, key=lambda divisor: (abs(divisor - wanted), divisor))[:2])
     return " or ".join(map(str, nearest))

@@ -1,11 +1,12 @@
-"""Options of the groups `optim`, `trainer` and `decode`."""
+"""Options of the groups `optim` and `trainer`."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
-from translator.errors import require
-from translator.schema.checks import parse_duration, require_positive, require_probability
+from translator.schema.checks import parse_duration
+from translator.schema.options import Options, option
 
 
 class OptimizerName(StrEnum):
@@ -33,77 +34,68 @@ class Average(StrEnum):
     last = "last"  # the trainer.keep_last newest ones
 
 
-class LengthPenalty(StrEnum):
-    none = "none"
-    average = "average"
-    gnmt = "gnmt"
-
-
 @dataclass
-class OptimConfig:
-    name: OptimizerName = OptimizerName.adamw
-    learning_rate: float = 1e-3
-    betas: list[float] = field(default_factory=lambda: [0.9, 0.98])
-    eps: float = 1e-9
-    weight_decay: float = 0.0
-    clip_norm: float = 1.0  # 0 switches clipping off
-    loss: str = "cross_entropy"  # a module of translator/training/objectives/
-    label_smoothing: float = 0.1
-    schedule: Schedule = Schedule.inverse_sqrt
-    warmup_updates: int = 1_000  # but never more than a quarter of all updates
-    decay_share: float = 0.2  # of all updates, at the end of `wsd`
-    final_ratio: float = 0.0  # of the peak, where `cosine` and `wsd` end
+class OptimConfig(Options):
+    group: ClassVar[str] = "optim"
+
+    name: OptimizerName = option(OptimizerName.adamw, "optimizer")
+    learning_rate: float = option(1e-3, "the peak, reached at the end of warm-up", above=0)
+    betas: list[float] = option([0.9, 0.98], "decay rates of Adam's two moving averages")
+    eps: float = option(1e-9, "added to Adam's denominator", above=0)
+    weight_decay: float = option(0.0, "on matrices only: not on biases, norms and embeddings", minimum=0)
+    clip_norm: float = option(1.0, "norm to which larger gradients are scaled down; 0 = no clipping", minimum=0)
+    loss: str = option("cross_entropy", "a module of translator/training/objectives/")
+    label_smoothing: float = option(0.1, "share of the probability spread over all pieces", minimum=0, below=1)
+    schedule: Schedule = option(Schedule.inverse_sqrt, "of the learning rate")
+    warmup_updates: int = option(1_000, "but never more than a quarter of all updates", minimum=0)
+    decay_share: float = option(0.2, "share of all updates in the decay at the end of `wsd`", above=0, maximum=1)
+    final_ratio: float = option(0.0, "share of the peak at which `cosine` and `wsd` end", minimum=0, below=1)
 
     def __post_init__(self) -> None:
-        require_positive("optim", self, "learning_rate", "eps")
-        require_probability("optim", self, "label_smoothing", "final_ratio")
-        require(
+        super().__post_init__()
+        self.require(
             len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas),
-            "optim.betas",
-            self.betas,
+            "betas",
             "give two numbers of at least 0 and less than 1",
         )
-        require(self.weight_decay >= 0, "optim.weight_decay", self.weight_decay, "must not be negative")
-        require(self.clip_norm >= 0, "optim.clip_norm", self.clip_norm, "must not be negative; 0 switches clipping off")
-        require(self.warmup_updates >= 0, "optim.warmup_updates", self.warmup_updates, "must not be negative")
-        require(0 < self.decay_share <= 1, "optim.decay_share", self.decay_share, "must be above 0 and at most 1")
 
 
 @dataclass
-class TrainerConfig:
-    max_updates: int = 10_000
-    max_epochs: int = 0  # 0 = no limit but max_updates
-    max_time: str | None = None  # such as 20m: the schedule is fitted to it
-    batch_tokens: int = 4_096  # target tokens in a (micro-)batch
-    update_tokens: int = 0  # target tokens in an update; more than batch_tokens accumulates gradients; 0 = one batch
-    validate_every: int = 500  # updates; 0 = once an epoch
-    log_every: int = 50
-    patience: int = 0  # validations without improvement before stopping; 0 = never
-    best_metric: str = "bleu"  # loss, or a metric of translator/evaluation/metrics.py
-    keep_best: int = 3
-    keep_last: int = 2  # newest checkpoints kept besides the best; one is in case the newest is damaged
-    save_every: int = 0  # updates between checkpoints, besides those after a validation; 0 = only those
-    average: Average = Average.none  # the final model is the average of these checkpoints where that is not worse
-    ema_decay: float = 0.0  # exponential moving average of the weights; 0 = off
-    device: str = "auto"
-    precision: Precision = Precision.auto
-    compile: bool = False
-    threads: int = 0  # 0 = torch's choice
-    max_skipped: int = 0  # updates with a loss or gradient that is not finite, before the run stops
-    num_samples: int = 4  # validation sentences whose translation and attention are shown
+class TrainerConfig(Options):
+    group: ClassVar[str] = "trainer"
+
+    max_updates: int = option(10_000, "updates after which training ends", minimum=1)
+    max_epochs: int = option(0, "epochs after which training ends; 0 = no limit", minimum=0)
+    max_time: str | None = option(None, "such as 20m or 1h30m: the schedule is fitted to it, with the final evaluation")
+    batch_tokens: int = option(4_096, "target tokens in a micro-batch", minimum=1)
+    update_tokens: int = option(
+        0,
+        "target tokens in an update, over micro-batches and processes; 0 = one micro-batch of each process",
+        minimum=0,
+    )
+    validate_every: int = option(500, "updates between validations; 0 = once an epoch", minimum=0)
+    save_every: int = option(0, "updates between checkpoints, besides those after a validation; 0 = none", minimum=0)
+    log_every: int = option(50, "updates between logged values", minimum=1)
+    patience: int = option(0, "validations without improvement before stopping; 0 = never stop early", minimum=0)
+    best_metric: str = option("bleu", "what decides which checkpoint is the best: loss, bleu, chrf or chrf_pp")
+    keep_best: int = option(3, "number of best checkpoints to keep", minimum=1)
+    keep_last: int = option(2, "number of newest checkpoints to keep; one may turn out to be damaged", minimum=2)
+    average: Average = option(
+        Average.none, "the final model is the average of these checkpoints, unless that is worse than the best one"
+    )
+    ema_decay: float = option(0.0, "of the exponential moving average of the weights; 0 = off", minimum=0, below=1)
+    device: str = option("auto", "auto, cpu, cuda, cuda:N or mps; auto = cuda, then mps, then cpu")
+    precision: Precision = option(Precision.auto, "auto = bfloat16 or float16 on GPUs, float32 elsewhere")
+    compile: bool = option(False, "compile the model with torch.compile")
+    threads: int = option(0, "of the CPU; 0 = torch's choice", minimum=0, maximum=4_096)
+    max_skipped: int = option(0, "updates with a loss or gradient that is not finite before the run stops", minimum=0)
+    num_samples: int = option(4, "validation sentences whose translation and attention are shown", minimum=0)
 
     def __post_init__(self) -> None:
-        require_positive("trainer", self, "max_updates", "batch_tokens", "log_every", "keep_best")
-        names = ("max_epochs", "update_tokens", "validate_every", "save_every", "patience", "threads", "max_skipped")
-        for name in (*names, "num_samples"):
-            value = getattr(self, name)
-            require(value >= 0, f"trainer.{name}", value, "must not be negative")
-        require(self.keep_last >= 2, "trainer.keep_last", self.keep_last, "must be at least 2")
-        require_probability("trainer", self, "ema_decay")
-        require(
+        super().__post_init__()
+        self.require(
             bool(re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device)),
-            "trainer.device",
-            self.device,
+            "device",
             "give auto, cpu, cuda, cuda:N or mps",
         )
         if self.max_time is not None:
@@ -112,23 +104,3 @@ class TrainerConfig:
     @property
     def max_seconds(self) -> float | None:
         return None if self.max_time is None else parse_duration("trainer.max_time", self.max_time)
-
-
-@dataclass
-class DecodeConfig:
-    beam_size: int = 5
-    length_penalty: LengthPenalty = LengthPenalty.average
-    alpha: float = 1.0  # exponent of the length penalty
-    max_length_ratio: float = 2.0  # pieces of the output for each piece of the source …
-    max_length_extra: int = 20  # … and so many more
-    min_length: int = 1  # the fewest pieces of an output; 0 allows an empty one
-    min_length_ratio: float = 0.0  # the same for each piece of the source; the larger of the two counts
-    no_repeat_ngram: int = 0
-    repetition_penalty: float = 1.0
-    batch_tokens: int = 4_096  # source tokens translated together
-
-    def __post_init__(self) -> None:
-        require_positive("decode", self, "beam_size", "max_length_ratio", "repetition_penalty", "batch_tokens")
-        for name in ("alpha", "max_length_extra", "min_length", "min_length_ratio", "no_repeat_ngram"):
-            value = getattr(self, name)
-            require(value >= 0, f"decode.{name}", value, "must not be negative")

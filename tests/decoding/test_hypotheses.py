@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from translator.decoding.options import SearchOptions, length_limits
+from translator.decoding.hypotheses import length_limits, length_penalty
+from translator.schema.decode import LengthPenalty, SearchOptions
 
 SOURCE_MASK = torch.arange(11) < torch.tensor([[11], [5], [1], [0]])  # 10, 4, 0 and 0 pieces before EOS
 
@@ -25,9 +26,9 @@ def test_an_output_may_always_have_one_piece() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length_penalty", "alpha", "expected"),
+    ("name", "alpha", "expected"),
     [("none", 1.0, 1.0), ("average", 0.0, 1.0), ("average", 1.0, 7.0), ("average", 0.5, 7**0.5), ("gnmt", 1.0, 2.0)],
 )
-def test_length_penalties(length_penalty: str, alpha: float, expected: float) -> None:
-    options = SearchOptions(length_penalty=length_penalty, alpha=alpha)
-    assert options.penalty(7.0) == pytest.approx(expected)
+def test_length_penalties(name: str, alpha: float, expected: float) -> None:
+    options = SearchOptions(length_penalty=LengthPenalty(name), alpha=alpha)
+    assert length_penalty(7.0, options) == pytest.approx(expected)

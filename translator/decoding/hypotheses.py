@@ -1,0 +1,49 @@
+"""Hypotheses, how their scores are made comparable, and how long they may be."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+from torch import Tensor
+
+from translator.schema.decode import LengthPenalty, SearchOptions
+
+Length = TypeVar("Length", float, Tensor)
+
+
+class Hypothesis(NamedTuple):
+    ids: list[int]  # without BOS and EOS
+    score: float  # the log-probability of the pieces and of EOS
+    normalized_score: float  # the score divided by the length penalty: what hypotheses are ranked by
+
+
+def is_normalized(options: SearchOptions) -> bool:
+    """Whether hypotheses are compared by anything but their log-probability."""
+    return options.length_penalty is not LengthPenalty.none and options.alpha > 0
+
+
+def length_penalty(length: Length, options: SearchOptions) -> Length | float:
+    """What the log-probability of a hypothesis is divided by; its length counts EOS."""
+    if not is_normalized(options):
+        return 1.0
+    if options.length_penalty is LengthPenalty.gnmt:
+        return ((5 + length) / 6) ** options.alpha  # Wu et al. 2016, equation 14
+    return length**options.alpha
+
+
+def length_limits(
+    source_mask: Tensor, options: SearchOptions, prefixes: Sequence[Sequence[int]] | None
+) -> tuple[list[int], list[int]]:
+    """The minimum and maximum number of pieces, without EOS, of every sentence's output.
+
+    They depend on the sentence alone, never on its neighbours. A forced prefix is always written in full, and is
+    followed by as many pieces as the options allow without it.
+    """
+    source_lengths = (source_mask.sum(1) - 1).clamp_min(0).tolist()  # without the source's EOS
+    shortest, longest = [], []
+    for sentence, length in enumerate(source_lengths):
+        prefix_length = len(prefixes[sentence]) if prefixes else 0
+        maximum = max(1, int(options.max_length_ratio * length + options.max_length_extra))
+        longest.append(maximum + prefix_length)
+        minimum = max(options.min_length, int(options.min_length_ratio * length))
+        shortest.append(min(minimum, longest[-1]))
+    return shortest, longest

@@ -1,0 +1,47 @@
+"""What text-to-text translation needs of a tokenizer, and what it returns."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+
+class TextTokenizer(Protocol):
+    def encode_source(self, texts: list[str]) -> list[list[int]]: ...
+    def encode_target(self, texts: list[str]) -> list[list[int]]: ...
+    def decode_target(self, ids: Sequence[Sequence[int]]) -> list[str]: ...
+    def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
+    def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
+    @property
+    def target_vocab_size(self) -> int: ...
+
+
+class AttentionMap(NamedTuple):
+    source_pieces: list[str]  # S of them, EOS the last
+    target_pieces: list[str]  # T of them, EOS the last
+    weights: Tensor  # (T, S)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One translation of a line."""
+
+    text: str
+    score: float  # log-probability
+    normalized_score: float  # what the search compared
+    num_pieces: int
+    alignment: list[tuple[int, int]] | None = None  # (source word, target word)
+    attention: list[AttentionMap] | None = None  # one for each part that the line was translated in
+
+
+@dataclass(frozen=True)
+class Translation:
+    """All translations found for a line, best first: at least one."""
+
+    outputs: list[Output]
+    num_source_pieces: int = 0
+    num_parts: int = 1  # more than one if the line was too long for the model, or was split into its sentences
+
+
+BLANK = Translation([Output("", 0.0, 0.0, 0)])

@@ -1,0 +1,91 @@
+"""Options of the group `decode`: how translations are searched for.
+
+This is their only definition. The configuration, the flags of the commands and the arguments of `Translator.load` are
+made from these fields.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+from translator.schema.options import LARGEST_SEED, Options, option
+
+MOST_HYPOTHESES = 100_000
+LONGEST_OUTPUT = 100_000  # pieces
+LARGEST_RATIO = 1_000
+
+
+class LengthPenalty(StrEnum):
+    none = "none"
+    average = "average"
+    gnmt = "gnmt"
+
+
+@dataclass
+class SearchOptions(Options):
+    group: ClassVar[str] = "decode"
+
+    beam_size: int = option(
+        5, "beam size; 1 is greedy search", minimum=1, maximum=MOST_HYPOTHESES, flag="--beam", metavar="K"
+    )
+    num_hypotheses: int = option(
+        1,
+        "number of translations of each line: the best ones, or as many samples",
+        minimum=1,
+        maximum=MOST_HYPOTHESES,
+        flag="--nbest",
+    )
+    length_penalty: LengthPenalty = option(
+        LengthPenalty.average,
+        "what log-probabilities are divided by to compare hypotheses: nothing, the length, or GNMT's penalty",
+    )
+    alpha: float = option(1.0, "exponent of the length penalty", minimum=0, maximum=10)
+    max_length_ratio: float = option(
+        2.0, "longest output, in pieces for each piece of the source", minimum=0, maximum=LARGEST_RATIO, metavar="R"
+    )
+    max_length_extra: int = option(
+        20, "number of pieces by which an output may exceed that ratio", minimum=0, maximum=LONGEST_OUTPUT
+    )
+    min_length: int = option(1, "shortest output, in pieces; 0 allows an empty one", minimum=0, maximum=LONGEST_OUTPUT)
+    min_length_ratio: float = option(
+        0.0,
+        "shortest output, in pieces for each piece of the source; the larger of the two minima counts",
+        minimum=0,
+        maximum=LARGEST_RATIO,
+        metavar="R",
+    )
+    no_repeat_ngram: int = option(0, "never write the same N pieces in a row twice; 0 = off", minimum=0)
+    repetition_penalty: float = option(
+        1.0, "above 1, pieces already written become less likely", above=0, maximum=1_000, metavar="P"
+    )
+    forbid: list[str] = option([], "never write this word; can be repeated", metavar="WORD")
+    sample: bool = option(False, "draw translations at random from the model's distribution instead of searching")
+    temperature: float = option(
+        1.0, "of the samples; below 1, likely pieces become likelier", minimum=0.01, maximum=100, metavar="T"
+    )
+    top_k: int = option(0, "sample from the K likeliest pieces only; 0 = all", minimum=0, metavar="K")
+    top_p: float = option(
+        1.0,
+        "sample from the fewest pieces that hold this share of the probability (Holtzman et al. 2020)",
+        above=0,
+        maximum=1,
+        metavar="P",
+    )
+    seed: int = option(1, "of the samples", minimum=0, maximum=LARGEST_SEED)
+    batch_tokens: int = option(4_096, "number of source tokens translated together", minimum=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require(
+            self.sample or self.num_hypotheses <= self.beam_size,
+            "num_hypotheses",
+            f"a beam of {self.beam_size} cannot give more hypotheses than that; widen the beam",
+        )
+        self.require(all(word.strip() for word in self.forbid), "forbid", "a forbidden word cannot be blank")
+
+    def changed(self, **changes: Any) -> Self:
+        """A copy with some options changed. A longer n-best list widens the beam, unless its size is given too."""
+        wanted = changes.get("num_hypotheses")
+        if isinstance(wanted, int) and "beam_size" not in changes and not changes.get("sample", self.sample):
+            changes["beam_size"] = max(self.beam_size, min(wanted, MOST_HYPOTHESES))
+        return super().changed(**changes)

@@ -1,0 +1,80 @@
+"""The options of a group as flags of a command line."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, fields
+from typing import Any, get_args, get_origin, get_type_hints
+
+from translator.errors import OptionError, UserError
+from translator.schema.options import Options, declaration, is_enum
+
+
+def add_arguments(group: "argparse._ArgumentGroup", schema: type[Options]) -> None:
+    """A flag for every option. What is not given is left out of the namespace, so it has no default here."""
+    for one in fields(schema):
+        hint = get_type_hints(schema)[one.name]
+        text = declaration(one).help.replace("%", "%%")
+        common: dict[str, Any] = {"dest": one.name, "help": text, "default": argparse.SUPPRESS}
+        if hint is bool:
+            group.add_argument(flag(one), action=argparse.BooleanOptionalAction, **common)
+        else:
+            group.add_argument(flag(one), action=_Checked, option=one, hint=hint, metavar=_metavar(one, hint), **common)
+
+
+def given(namespace: argparse.Namespace, schema: type[Options]) -> dict[str, Any]:
+    """The options that the user gave."""
+    return {one.name: getattr(namespace, one.name) for one in fields(schema) if hasattr(namespace, one.name)}
+
+
+@contextmanager
+def naming_flags(schema: type[Options]) -> Iterator[None]:
+    """A value that `Options.changed` refuses is refused by its flag, which is what the user typed."""
+    flags = {one.name: flag(one) for one in fields(schema)}
+    try:
+        yield
+    except OptionError as error:
+        if error.option not in flags:
+            raise
+        raise UserError(f"{flags[error.option]} {error.value}: {error.remedy}") from error
+
+
+def flag(option: "Field[Any]") -> str:
+    return declaration(option).flag or "--" + option.name.replace("_", "-")
+
+
+class _Checked(argparse.Action):
+    """Stores a value in its type and within its range. A list takes one element each time the flag is given."""
+
+    def __init__(self, *arguments: Any, option: "Field[Any]", hint: Any, **others: Any) -> None:
+        super().__init__(*arguments, **others)
+        self.declaration = declaration(option)
+        self.is_list = get_origin(hint) is list
+        self.hint = get_args(hint)[0] if self.is_list else hint
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        try:
+            value = self.declaration.checked(_converted(str(values), self.hint), self.hint)
+        except ValueError as error:
+            parser.error(f"{option_string} {values}: {error}")
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest, []), value] if self.is_list else value)
+
+
+def _converted(text: str, hint: Any) -> Any:
+    """The number that the text stands for; anything else is left as it is, to be refused by the check."""
+    try:
+        return hint(text) if hint in (int, float) else text
+    except ValueError:
+        return text
+
+
+def _metavar(option: "Field[Any]", hint: Any) -> str:
+    if is_enum(hint):
+        return "{" + ",".join(member.value for member in hint) + "}"
+    return declaration(option).metavar or ("N" if hint is int else "X" if hint is float else "TEXT")
