@@ -15,6 +15,7 @@ from typing import Any
 
 import hydra
 from hydra._internal.utils import get_args_parser
+from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -29,6 +30,17 @@ from translator.schema.checks import did_you_mean
 
 GROUPS = (*SCHEMAS, "experiment")
 _ABSENT = object()
+
+
+def _register_defaults() -> None:
+    """Offers the schema's defaults to the files in `configs/` as `/schema/NAME`, so that each is defined once."""
+    for group, kinds in SCHEMAS.items():
+        for kind, schema in kinds.items():
+            defaults = OmegaConf.to_container(OmegaConf.structured(schema), enum_to_str=True)
+            ConfigStore.instance().store(group="schema", name=kind or group, node=defaults)
+
+
+_register_defaults()
 
 
 def config_dir() -> Path:
