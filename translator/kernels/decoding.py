@@ -2,7 +2,7 @@
 
 In a step of few rows, finding a tensor in its module takes as long as computing with it. So linear maps and norms
 become functions that hold their tensors, made once for each search. The formulas are those of the modules without
-dropout. The tensors are the model's own or copied for one search, so they never belong to weights of the past.
+dropout. The tensors are the model's own, or copied at the start of each search, so they are never stale.
 
 Letters: B sentences, K hypotheses of each, R = B · K rows, N keys, D model size, H heads, V vocabulary.
 """
