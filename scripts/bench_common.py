@@ -1,7 +1,7 @@
-"""What the benchmarks of the models share: real batches, the machine's peak, and fair turns.
+"""Shared by the model benchmarks: real batches, the machine's peak throughput, and interleaved timing.
 
-Times on a shared machine wander, so nothing is compared across runs: the competitors take turns in processes of their
-own, each with the memory allocator that its user would have, and the best round of each is compared as a ratio.
+Timings drift on a shared machine, so nothing is compared across runs: the competitors take turns in separate processes,
+each with the memory allocator its users would have, and the ratio of their best rounds is reported.
 """
 
 import argparse
@@ -27,17 +27,17 @@ from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.training.objectives.cross_entropy import CrossEntropy
 
-MULTI30K_VARIABLE = "TRANSLATOR_MULTI30K"  # names the folder with train.en.gz, val.en.gz and so on
+MULTI30K_VARIABLE = "TRANSLATOR_MULTI30K"  # the folder with train.en.gz, val.en.gz and so on
 DEFAULT_DATA = f"default: Multi30k in the folder that {MULTI30K_VARIABLE} names, else the demo corpus"
 VOCAB_SIZE = 6_000
 BATCH_TOKENS = 4_096
 NUM_WARM_UP = 3
 Step = Callable[[Batch], None]
-Make = Callable[[str, int], tuple[nn.Module, Step]]  # competitor's name and vocabulary size to model and training step
+Make = Callable[[str, int], tuple[nn.Module, Step]]  # (competitor, vocabulary size) to model and training step
 
 
 def multi30k(split: str) -> str | None:
-    """The prefix of the files of a split of Multi30k; None where the environment does not say where they are."""
+    """File prefix of a Multi30k split, or None if the environment variable is not set."""
     folder = os.environ.get(MULTI30K_VARIABLE)
     return str(Path(folder) / split) if folder else None
 
@@ -56,7 +56,7 @@ def parse_arguments(description: str | None) -> argparse.Namespace:
 
 
 def load_batches(options: argparse.Namespace, cache_dir: Path = Path("data/cache")) -> tuple[list[Batch], int]:
-    """Training batches of 4,096 target tokens in their random order, and the size of the joint vocabulary."""
+    """Shuffled training batches of 4,096 target tokens, and the size of the joint vocabulary."""
     splits: Splits
     if options.data:
         splits = open_text(
@@ -77,7 +77,7 @@ def load_batches(options: argparse.Namespace, cache_dir: Path = Path("data/cache
 
 
 def matrix_peak(num_tries: int = 6, size: int = 2_048) -> float:
-    """The fastest float32 matrix product seen, in floating-point operations a second."""
+    """Peak throughput of a float32 matrix product, in floating-point operations per second."""
     a, b = torch.randn(size, size), torch.randn(size, size)
     best = 0.0
     for _ in range(num_tries):
@@ -88,7 +88,7 @@ def matrix_peak(num_tries: int = 6, size: int = 2_048) -> float:
 
 
 def plain_step(model: nn.Module) -> Step:
-    """The training step of a model that gives its loss for a batch, as one writes it first."""
+    """A straightforward training step for a model that returns the loss of a batch."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
 
     def step(batch: Batch) -> None:
@@ -101,7 +101,7 @@ def plain_step(model: nn.Module) -> Step:
 
 
 def our_step(model: Seq2Seq, label_smoothing: float) -> Step:
-    """The same for one of our models, with what the trainer does on a CPU."""
+    """The training step of one of our models, as the trainer runs it on a CPU."""
     keep_memory()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
     loss = CrossEntropy(label_smoothing)
@@ -117,11 +117,11 @@ def our_step(model: Seq2Seq, label_smoothing: float) -> Step:
 
 
 def compete(description: str | None, title: str, make: Make, names: list[str], profiled: str) -> None:
-    """Lets the competitors take turns and shows their speed beside that of the first; `make` builds one of them."""
+    """Times the competitors in turn and prints their speed relative to the first; `make` builds one of them."""
     options = parse_arguments(description)
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
-    batches, vocab_size = load_batches(options)  # also so that nobody pays for making the caches
+    batches, vocab_size = load_batches(options)  # also fills the caches before anything is timed
     if options.profile or options.competitor:
         model, step = make(options.competitor or profiled, vocab_size)
         if options.profile:
@@ -142,7 +142,7 @@ def compete(description: str | None, title: str, make: Make, names: list[str], p
 
 
 def measure(model: nn.Module, step: Step, batches: list[Batch]) -> None:
-    """Times the steps and prints the result for `take_turns`."""
+    """Times the steps and prints the result for `take_turns` to read."""
     for batch in batches[:NUM_WARM_UP]:
         step(batch)
     peak = matrix_peak()
@@ -157,7 +157,7 @@ def measure(model: nn.Module, step: Step, batches: list[Batch]) -> None:
 
 
 def show_profile(step: Step, batches: list[Batch]) -> None:
-    """The twenty most expensive operations of the training step."""
+    """Prints the twenty most expensive operations of the training step."""
     for batch in batches[:NUM_WARM_UP]:
         step(batch)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
@@ -170,7 +170,7 @@ def show_profile(step: Step, batches: list[Batch]) -> None:
 
 
 def take_turns(competitors: list[str], options: argparse.Namespace) -> dict[str, dict[str, float]]:
-    """Every competitor's best round; the rounds go through all of them in turn."""
+    """The best round of each competitor; every round runs all of them in turn."""
     results: dict[str, list[dict[str, float]]] = {name: [] for name in competitors}
     for _ in range(options.rounds):
         for name in competitors:

@@ -1,9 +1,9 @@
-"""Measures the data pipeline: padding, tokenising, batches per second and memory, on a corpus and on it repeated.
+"""Measures the data pipeline: padding, tokenisation, throughput and memory, on a corpus and on repeated copies of it.
 
     python scripts/bench_data.py [--data PREFIX] [--source en] [--target de]
 
-Without --data it takes Multi30k from the folder that the environment variable TRANSLATOR_MULTI30K names (train.en.gz
-and so on), or the demo corpus if it is not set.
+Without --data it uses Multi30k from the folder given by the environment variable TRANSLATOR_MULTI30K (train.en.gz and
+so on), or the demo corpus if that is not set.
 """
 
 import argparse
@@ -33,12 +33,12 @@ from translator.training.objectives.cross_entropy import CrossEntropy
 
 MEGABYTE = 2**20
 TRAINING_BATCHES = 12
-MEMORY_COPIES = 3  # of the repeated corpus, to see that memory does not grow any more
-MEMORY_BATCHES = 2_500  # for every size, about an epoch of 580,000 pairs: a longer look finds a higher peak by itself
+MEMORY_COPIES = 3  # of the repeated corpus, to check that memory stops growing
+MEMORY_BATCHES = 2_500  # the same for every size (about an epoch of 580,000 pairs): longer runs see higher peaks
 
 
 class Repeated(Corpus):
-    """A corpus several times over."""
+    """A corpus repeated several times."""
 
     def __init__(self, corpus: Corpus, times: int) -> None:
         self.name = f"{corpus.name} x {times}"
@@ -67,7 +67,7 @@ def sampler_of(table: TokenizedCorpus, batch_tokens: int) -> BatchSampler:
 
 
 def measure_tokenizing(corpus: Corpus, tokenizer: Tokenizer, cache_dir: Path) -> TokenizedCorpus:
-    """Reading, cleaning, tokenising and writing, on one core."""
+    """Times reading, cleaning, tokenising and writing on one core."""
     start = time.perf_counter(), time.process_time()
     table = tokenize_corpus(corpus, tokenizer, cache_dir=cache_dir, num_processes=1)
     wall, busy = time.perf_counter() - start[0], time.process_time() - start[1]
@@ -77,7 +77,7 @@ def measure_tokenizing(corpus: Corpus, tokenizer: Tokenizer, cache_dir: Path) ->
 
 
 def measure_batches(source: CorpusBatches, wanted: str = "") -> float:
-    """Target tokens a second of the loader with nobody else at work; shows padding too."""
+    """Target tokens per second of the loader alone; prints the padding too."""
     num_tokens = num_positions = num_target = num_batches = largest = 0
     start = time.perf_counter()
     with BatchLoader(source) as loader:
@@ -98,7 +98,7 @@ def measure_batches(source: CorpusBatches, wanted: str = "") -> float:
 
 
 def measure_training(tokenizer: Tokenizer, batches: list[Batch]) -> float:
-    """Target tokens a second of the tiny Transformer of configs/model/transformer_tiny.yaml."""
+    """Target tokens per second when training the tiny Transformer of configs/model/transformer_tiny.yaml."""
     keep_memory()
     model = Transformer(
         tokenizer.source_vocab_size,
@@ -127,18 +127,18 @@ def measure_training(tokenizer: Tokenizer, batches: list[Batch]) -> float:
 
 
 def own_memory(process: psutil.Process) -> int:
-    """Bytes of the process alone, without the pages of mapped files, which the system can take back."""
+    """Private bytes of the process, without pages of mapped files, which the system can reclaim."""
     info = process.memory_info()
     return info.rss - info.shared if hasattr(info, "shared") else process.memory_full_info().uss
 
 
 def measure_memory(folder: str, copies: int, batch_tokens: int, results: "multiprocessing.Queue[list[float]]") -> None:
-    """Runs in a fresh process: the most that the loader adds to its own memory and to all that is resident."""
+    """Runs in a fresh process; reports the peak growth of private and of resident memory caused by the loader."""
     process = psutil.Process()
     torch.zeros(1)
     own, resident = own_memory(process), process.memory_info().rss
     most_own = most_resident = 0
-    table = join_tokenized([TokenizedCorpus.open(Path(folder)) for _ in range(copies)])  # each with its own mapping
+    table = join_tokenized([TokenizedCorpus.open(Path(folder)) for _ in range(copies)])  # each with a separate mapping
     with BatchLoader(CorpusBatches(table, sampler_of(table, batch_tokens))) as loader:
         for _ in range(MEMORY_BATCHES):
             next(loader)
@@ -208,7 +208,7 @@ def main() -> None:
 
 def run(options: argparse.Namespace, folder: Path) -> None:
     corpus = open_corpus(options, str(folder / "demo"))
-    # Repeated pairs must stay: nothing is dropped, all else is done.
+    # Keep the repeated pairs; all other cleaning steps run.
     cleaned = CleanedCorpus(corpus, Cleaning(drop_duplicates=False))
     start = time.perf_counter()
     tokenizer = Tokenizer.train(cleaned, vocab_size=options.vocab_size)

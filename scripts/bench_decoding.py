@@ -1,13 +1,13 @@
-"""Decoding speed against CTranslate2 with the same weights, agreement of the outputs, and memory of long texts.
+"""Compares decoding with CTranslate2 on the same weights: speed, agreement of outputs, and memory on long texts.
 
     python scripts/bench_decoding.py [--model RUN] [--source FILE]
 
-Greedy search and a beam, in float32, with two threads. CTranslate2 also runs in int8; its threads are used in the
-better of two ways, two workers of one thread or one worker of two. Each competitor, in a process of its own, first
-decodes the whole text with several batch sizes; then all take turns with the settings that suited them best. All are
-given the same pieces, compare hypotheses by the same score (log-probability divided by the number of pieces, the end
-counted) and stop at the same length. Wanted: half the speed of CTranslate2 in float32, 99 % identical outputs, and 1.2
-times the memory of 1,000 lines for 100,000.
+Greedy and beam search in float32 with two threads. CTranslate2 also runs in int8, with whichever is faster of two
+one-thread workers or one two-thread worker. Each competitor runs in a separate process: it first decodes the whole text
+with several batch sizes, then all take turns with their best settings. All receive the same pieces, rank hypotheses by
+the same score (log-probability divided by the number of pieces, including EOS) and stop at the same length. Targets:
+half the speed of CTranslate2 in float32, 99 % identical outputs, and at most 1.2 times as much memory for 100,000
+lines as for 1,000.
 """
 
 import argparse
@@ -38,28 +38,28 @@ from translator.runs.loading import LoadedRun, load_run
 from translator.schema.decode import SearchOptions
 
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
-MAX_LENGTH = 200  # pieces of an output
-BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # shared by our threads; each worker of CTranslate2 has its own
+MAX_LENGTH = 200  # pieces per output
+BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # for all our threads together; for each CTranslate2 worker
 PROFILED = 4_096
 TIMES_A_TURN = 3
 FEW_LINES = 1_000
-SHOWN = 10  # lines on which the outputs differ
-# A process's peak also counts the one it was forked from, which must therefore be a small one.
+SHOWN = 10  # differing lines to print
+# A process's peak memory includes that of the process it was forked from, so fork from a small one.
 PEAK_MEMORY = """
 import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
-Decode = Callable[[int], list[list[int]]]  # budget of source tokens in a batch to the outputs
+Decode = Callable[[int], list[list[int]]]  # source tokens per batch to outputs
 
 
 class Setting(NamedTuple):
-    way: str  # how the threads are used: workers x threads of each
+    way: str  # workers x threads per worker
     batch_tokens: int
 
 
 class IdTokenizer:
-    """Texts are ids with spaces between them, so that nobody's time is spent on splitting words into pieces."""
+    """Texts are ids separated by spaces, so that tokenisation takes no time."""
 
     def __init__(self, target_vocab_size: int) -> None:
         self.target_vocab_size = target_vocab_size
@@ -99,7 +99,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-# ---- the competitors ----
+# ---- competitors ----
 
 
 def search_options(beam_size: int) -> SearchOptions:
@@ -147,14 +147,14 @@ def their_decoder(
 
 
 def ways(competitor: str, num_threads: int) -> list[str]:
-    """How the competitor may use its threads: workers x threads of each."""
-    if competitor == OURS or num_threads == 1:  # our threads translate a batch each
+    """The thread configurations to try: workers x threads per worker."""
+    if competitor == OURS or num_threads == 1:  # each of our threads translates its own batch
         return [f"{num_threads}x1"]
     return [f"{num_threads}x1", f"1x{num_threads}"]
 
 
 def take_turn(options: argparse.Namespace) -> None:
-    """In a process of its own: decodes with the batch sizes of each beam and prints the seconds for `run_turn`."""
+    """Runs in a separate process: decodes with each beam and batch size and prints the seconds for `run_turn`."""
     folder = Path(options.folder)
     sources = json.loads((folder / "sources.json").read_text())
     workers, num_threads = map(int, options.way.split("x"))
@@ -176,7 +176,7 @@ def take_turn(options: argparse.Namespace) -> None:
     print(json.dumps(seconds))
 
 
-Sizes = dict[int, list[int]]  # beam size to the batch sizes to decode with, one after the other
+Sizes = dict[int, list[int]]  # beam size to the batch sizes to try, in order
 
 
 def parsed_sizes(text: str) -> Sizes:
@@ -186,20 +186,20 @@ def parsed_sizes(text: str) -> Sizes:
 def run_turn(
     competitor: str, way: str, sizes: Sizes, folder: Path, options: argparse.Namespace
 ) -> dict[int, list[float]]:
-    """One turn of a competitor: seconds for each beam size and, in their order, batch size."""
+    """One turn of a competitor: for each beam size, the seconds per batch size, in order."""
     hidden = ["--competitor", competitor, "--way", way, "--sizes", json.dumps(sizes), "--folder", str(folder)]
-    # CTranslate2 and torch both take the number of threads from here before they are told otherwise.
+    # The default number of threads of both CTranslate2 and torch.
     environment = {**os.environ, "OMP_NUM_THREADS": way.split("x")[1]}
     command = [sys.executable, *sys.argv, *hidden]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
     return {int(beam_size): times for beam_size, times in json.loads(output.splitlines()[-1]).items()}
 
 
-# ---- the comparison ----
+# ---- comparison ----
 
 
 def best_settings(competitor: str, folder: Path, options: argparse.Namespace) -> dict[int, Setting]:
-    """For each beam size, what the competitor was fastest with."""
+    """The competitor's fastest setting for each beam size."""
     tried: dict[int, dict[Setting, float]] = {}
     for way in ways(competitor, options.threads):
         sizes = {beam_size: list(BATCH_TOKENS) for beam_size in beam_sizes(options)}
@@ -239,7 +239,7 @@ def beam_sizes(options: argparse.Namespace) -> list[int]:
 
 
 def compare_outputs(folder: Path, run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
-    """How many outputs are those of CTranslate2 and, of the others, which are better by the model's own score."""
+    """Counts outputs identical to those of CTranslate2; for the others, reports which the model scores higher."""
     for beam_size in beam_sizes(options):
         ours, theirs = (
             json.loads((folder / f"{competitor} {beam_size}.json").read_text()) for competitor in (OURS, FLOAT32)
@@ -263,9 +263,9 @@ def compare_outputs(folder: Path, run: LoadedRun, sources: list[list[int]], opti
 
 
 def _gain(run: LoadedRun, source: list[int], ours: list[int], theirs: list[int]) -> float:
-    """How much better our output is than theirs by what both searched for: log-probability for each piece."""
+    """By how much our output beats theirs in the score both searches maximise: log-probability per piece."""
     tensor = torch.tensor([source, source])
-    model = run.model.double()  # beyond doubt
+    model = run.model.double()  # rules out rounding errors
     forced = score_targets(model, tensor, tensor != PAD, [ours, theirs])
     our_score, their_score = (result.score / len(result.piece_scores) for result in forced)
     return our_score - their_score
@@ -275,7 +275,7 @@ def _gain(run: LoadedRun, source: list[int], ours: list[int], theirs: list[int])
 
 
 def compare_memory(lines: list[str], folder: Path, options: argparse.Namespace) -> None:
-    """Peak memory of the `translate` command on few lines and on many, with greedy search."""
+    """Peak memory of the `translate` command on few and on many lines, with greedy search."""
     peaks = {}
     for num_lines in (FEW_LINES, options.memory):
         text = folder / f"{num_lines}.txt"
@@ -292,11 +292,11 @@ def compare_memory(lines: list[str], folder: Path, options: argparse.Namespace) 
     print(f"  ratio {many / few:.2f}   wanted: at most 1.2")
 
 
-# ---- the whole ----
+# ---- the benchmark ----
 
 
 def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
-    """The lines that are not blank; a blank one is not decoded by anybody."""
+    """The non-blank lines; no competitor decodes blank ones."""
     if options.source:
         lines = list(read_lines(options.source))
     else:
@@ -311,8 +311,8 @@ def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
 
 
 def show_profile(run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
-    """The twenty most expensive operations of our search."""
-    decode = our_decoder(run, sources, options.beam, num_threads=1)  # the profiler sees nothing of other threads
+    """Prints the twenty most expensive operations of our search."""
+    decode = our_decoder(run, sources, options.beam, num_threads=1)  # the profiler does not see other threads
     decode(PROFILED)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         decode(PROFILED)

@@ -1,10 +1,10 @@
-"""Training speed of the LSTM with Bahdanau attention against the same model as one would write it from the textbook.
+"""Training speed of the LSTM with Bahdanau attention against a textbook implementation of the same model.
 
-Forward, backward, clipping and Adam's step, in float32, on the same batches; hidden size 256, additive score. The plain
-loop projects keys and vocabulary at every step. Wanted: the classic recurrence at 3 times its target tokens a second.
-`attend: parallel` is shown beside it, and so is the plain loop with our encoder in place of packed sequences, because
-torch's packed LSTM is slow on CPUs for reasons that have nothing to do with attention. The last competitor does the
-matrix products of the classic model's step and nothing else: what would be left if the rest took no time.
+A step is forward, backward, clipping and Adam, in float32, on the same batches; hidden size 256, additive score. The
+baseline is a plain loop that projects keys and vocabulary at every step. Target: the classic recurrence at 3 times its
+throughput in target tokens. Also shown: `attend: parallel`, and the plain loop with our encoder in place of packed
+sequences, because torch's packed LSTM is slow on CPUs for reasons unrelated to attention. The last competitor runs only
+the matrix products of the classic model's step, as a lower bound on its time.
 """
 
 from functools import cache
@@ -44,7 +44,7 @@ class PackedEncoder(nn.Module):
 
 
 class PlainLoop(nn.Module):
-    """Bahdanau's decoder step by step, each step from the embedding to the logits."""
+    """Bahdanau's decoder as a loop; each step goes from embedding to logits."""
 
     def __init__(self, vocab_size: int, encoder: nn.Module) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def operand(num_rows: int, num_columns: int) -> Tensor:
 
 
 def linear_map(num_rows: int, size_in: int, size_out: int, num_steps: int = 1) -> None:
-    """The products of a linear map, forward and backward; inside a recurrence all but the last go step by step."""
+    """The forward and backward products of a linear map; a recurrence runs all but the weight gradient step by step."""
     inputs, weight, gradient = operand(num_rows, size_in), operand(size_out, size_in), operand(num_rows, size_out)
     for rows in inputs.chunk(num_steps):
         torch.mm(rows, weight.t())
@@ -113,7 +113,7 @@ def products_alone(vocab_size: int) -> Step:
         linear_map(num_target, 2 * SIZE, 4 * SIZE, target_steps)
         for size in (SIZE, SIZE, 2 * SIZE):  # U_o, V_o, C_o
             linear_map(num_target, size, SIZE)
-        chunk = 512  # as in the loss
+        chunk = 512  # as in our loss
         for start in range(0, batch.num_target_tokens, chunk):
             linear_map(min(chunk, batch.num_target_tokens - start), SIZE, vocab_size)
 

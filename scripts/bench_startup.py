@@ -1,9 +1,9 @@
-"""Measures how long `translate` takes to start and how much memory that needs, for a single line.
+"""Measures the startup time and memory of `translate` on a single line.
 
     python scripts/bench_startup.py [--run DIR] [--rounds N]
 
-Its yardstick is the least that any program of this kind must do: import torch and read the same weights. Both run as
-fresh processes, in turns, and the medians are compared. Without --run a tiny model is trained first.
+The baseline is the minimum any such program must do: import torch and load the same weights. Both run in turn as fresh
+processes, and the medians are compared. Without --run, a tiny model is trained first.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-# This process imports nothing large: Linux counts a parent's memory as that of the child until the child has started.
+# This process imports nothing large: on Linux a process's peak memory includes that of its parent at the fork.
 
 LINE = "A dog runs through the snow.\n"
 LOAD_WEIGHTS = "import sys, torch; from safetensors.torch import load_file; load_file(sys.argv[1])"
@@ -25,18 +25,18 @@ MAX_TIME_RATIO, MAX_MEMORY_RATIO = 1.4, 1.3
 
 class Cost(NamedTuple):
     seconds: float
-    megabytes: float  # at its peak
+    megabytes: float  # peak
 
 
 def cost_of(command: list[str]) -> Cost:
-    """What a process costs from its start until it has ended."""
+    """Runs a command to completion and measures its cost."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - start
     if status:
         raise SystemExit(f"{' '.join(command)}: ended with exit code {os.waitstatus_to_exitcode(status)}")
-    unit = 1 if sys.platform == "darwin" else 1_024  # bytes there, kilobytes elsewhere
+    unit = 1 if sys.platform == "darwin" else 1_024  # ru_maxrss: bytes on macOS, kilobytes on Linux
     return Cost(seconds, usage.ru_maxrss * unit / 2**20)
 
 
@@ -56,7 +56,7 @@ def measure(run: Path, rounds: int, folder: Path) -> None:
         "translate, one line": [sys.executable, *translate],
     }
     for command in commands.values():
-        cost_of(command)  # so that all files are in the system's cache
+        cost_of(command)  # warm-up: fills the file system cache
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, command in commands.items():

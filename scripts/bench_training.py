@@ -1,11 +1,11 @@
-"""Measures the training loop: its speed beside the bare step, its memory, its checkpoints and its validation.
+"""Measures the training loop: speed relative to the bare step, memory, checkpoints and validation.
 
     python scripts/bench_training.py [--data PREFIX --valid PREFIX] [--run DIR]
 
-The loop is the real one, with data, logging and all; the bare step is forward, backward, clipping and Adam on batches
-that are there already. They take turns in one process. Without --data it takes Multi30k from the folder that the
-environment variable TRANSLATOR_MULTI30K names (train.en.gz, val.en.gz and so on), or the demo corpus if it is not set.
-A model that has learnt nothing translates until it is stopped, so give a finished run with --run for a fair cost of
+The loop is the real one, including data loading and logging; the bare step is forward, backward, clipping and Adam on
+prepared batches. They take turns in one process. Without --data it uses Multi30k from the folder given by the
+environment variable TRANSLATOR_MULTI30K (train.en.gz, val.en.gz and so on), or the demo corpus if that is not set. An
+untrained model decodes up to the length limit, so pass a finished run with --run for a realistic cost of
 validation.
 """
 
@@ -42,11 +42,11 @@ from translator.training.trainer import Trainer
 
 CPU = Execution(torch.device("cpu"))
 SMALL_MODEL = ["model.model_size=64", "model.encoder_layers=1", "model.decoder_layers=1", "trainer.batch_tokens=256"]
-MEMORY_UPDATES = range(100, 1_101, 250)  # after which of them memory is read
+MEMORY_UPDATES = range(100, 1_101, 250)  # updates after which memory is measured
 
 
 class TimedMonitor(Monitor):
-    """Writes to TensorBoard and to the terminal as ever, and calls `after_update` when that is done."""
+    """The usual monitor, which then calls `after_update`."""
 
     def __init__(self, folder: Path, log_every: int) -> None:
         self.terminal = (folder / "terminal.txt").open("w")
@@ -73,7 +73,7 @@ class Stopwatch:
 
 
 def configure(options: argparse.Namespace, *overrides: str) -> Config:
-    """`transformer_tiny` with 6,000 pieces, as the trainer would get it."""
+    """The configuration of `transformer_tiny` with 6,000 pieces."""
     text = ["data=text", f"data.train={options.data}", f"data.valid={options.valid}"]
     corpus = text if options.data else ["data=demo"]
     size = f"tokenizer.vocab_size={VOCAB_SIZE if options.data else 2_000}"
@@ -83,7 +83,7 @@ def configure(options: argparse.Namespace, *overrides: str) -> Config:
 
 @contextmanager
 def training(config: Config, data: PreparedData) -> Iterator[tuple[Trainer, TimedMonitor]]:
-    """A new run in a temporary folder, put together as `translator.train` does it."""
+    """A new run in a temporary folder, assembled as in `translator.train`."""
     seed_everything(config.seed)
     model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
     validator = build_validator(config, data, model, CPU, Ranks())
@@ -108,7 +108,7 @@ def training(config: Config, data: PreparedData) -> Iterator[tuple[Trainer, Time
 
 
 def measure_memory(options: argparse.Namespace) -> None:
-    """A small model, with logging and checkpoints. Comes first: later the process has memory to spare."""
+    """Trains a small model with logging and checkpoints. Runs first, before there is freed memory to reuse."""
     first, last = MEMORY_UPDATES[0], MEMORY_UPDATES[-1]
     limits = [f"trainer.max_updates={last}", "trainer.validate_every=10000", "trainer.save_every=100"]
     config = configure(options, *SMALL_MODEL, *limits)
@@ -128,7 +128,7 @@ def measure_memory(options: argparse.Namespace) -> None:
 
 
 def bare_step(config: Config, data: PreparedData) -> Callable[[int], None]:
-    """The model's step alone, on the batch of the given update, which was made beforehand."""
+    """The training step alone, on the prepared batch of the given update."""
     with build_loader(config, data, Ranks()) as loader:
         batches = list(islice(loader, config.trainer.max_updates))
     model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
@@ -137,7 +137,7 @@ def bare_step(config: Config, data: PreparedData) -> Callable[[int], None]:
 
 
 def measure_loop(config: Config, data: PreparedData) -> float:
-    """Update by update in turn with the bare step, which forgives a noisy machine; gives the loop's target tokens/s."""
+    """Alternates updates with bare steps, so that noise affects both alike; returns the loop's target tokens/s."""
     step, watch = bare_step(config, data), Stopwatch()
     loop, bare = [], []
 
@@ -159,7 +159,7 @@ def measure_loop(config: Config, data: PreparedData) -> float:
 
 
 def measure_sampled_loop(config: Config, data: PreparedData) -> None:
-    """One after the other: while the bare step has its turn, no sentence is split anew for the loop."""
+    """Runs all bare steps before the loop, which would otherwise resample sentences during a bare step."""
     step, watch = bare_step(config, data), Stopwatch()
     bare = []
     for update in range(1, config.trainer.max_updates + 1):
@@ -190,7 +190,7 @@ def measure_checkpoint(trainer: Trainer) -> None:
 
 
 def measure_validation(config: Config, data: PreparedData, model: Seq2Seq, tokens_per_second: float) -> None:
-    """The whole validation set: loss, beam search, scores and pictures of attention."""
+    """A full validation: loss, beam search, scores and attention plots."""
     validator = build_validator(config, data, model, CPU, Ranks())
     assert validator is not None
     result = validator(model)
@@ -224,7 +224,7 @@ def main() -> None:
     data = prepare_data(config)
     print(f"the loop, {options.batches} updates, {options.threads} threads")
     tokens_per_second = measure_loop(config, data)
-    # As many updates as there are batches whose sentences are split anew together: that work is in them about once.
+    # One window of updates: sentences are resampled a window at a time, so its cost is counted about once.
     sampled = configure(options, f"trainer.max_updates={NUM_WARM_UP + WINDOW}", "tokenizer.sampling=0.1")
     print(f"with BPE-dropout of 0.1, {WINDOW} updates")
     measure_sampled_loop(sampled, data)

@@ -1,7 +1,7 @@
-"""Training speed of `transformer_tiny` against the same model written plainly with torch.nn.Transformer.
+"""Training speed of `transformer_tiny` against the same model built on torch.nn.Transformer.
 
-Forward, backward, clipping and Adam's step, in float32, on the same batches. Wanted: at least 1.7 times the plain
-model's target tokens a second, and at least 45 % of the machine's matrix-product peak by the 6·N·tokens rule.
+A step is forward, backward, clipping and Adam, in float32, on the same batches. Targets: at least 1.7 times the
+baseline's throughput in target tokens, and at least 45 % of the machine's matrix-product peak by the 6·N·tokens rule.
 """
 
 import math
@@ -21,7 +21,7 @@ PLAIN, OURS = "torch.nn.Transformer", "translator"
 
 
 class PlainTransformer(nn.Module):
-    """What one writes with the parts that torch has."""
+    """The baseline, built from torch's own modules."""
 
     def __init__(self, vocab_size: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ def make(name: str, vocab_size: int) -> tuple[nn.Module, Step]:
     if name == PLAIN:
         plain = PlainTransformer(vocab_size)
         return plain, plain_step(plain)
-    # torch's layers drop out attention weights and inner activations too, so ours do the same here.
+    # torch's layers also apply dropout to attention weights and inner activations, so ours do too.
     rates: dict[str, Any] = {"dropout": DROPOUT, "attention_dropout": DROPOUT, "activation_dropout": DROPOUT}
     ours = Transformer(vocab_size, vocab_size, SIZE, INNER, HEADS, LAYERS, LAYERS, **rates)
     return ours, our_step(ours, SMOOTHING)

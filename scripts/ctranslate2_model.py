@@ -1,6 +1,6 @@
-"""Our Transformer's weights in CTranslate2's format, so that both can decode the same model.
+"""Converts our Transformer to CTranslate2's format, so that both can decode the same model.
 
-The pieces are named by their ids ("4", "5", …): what goes in and comes out are the ids themselves.
+Pieces are named by their ids ("4", "5", …), so inputs and outputs are ids.
 """
 
 from pathlib import Path
@@ -21,21 +21,21 @@ from translator.models.transformer_layers import DecoderLayer, EncoderLayer, Fee
 ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,
     "gelu": common_spec.Activation.GELU,
-    "swiglu": common_spec.Activation.SWISH,  # of the gate, which multiplies the values
+    "swiglu": common_spec.Activation.SWISH,  # applied to the gate, which multiplies the values
 }
 
 
 def convert(model: Seq2Seq, folder: Path) -> None:
-    """Writes the model into a new folder that `ctranslate2.Translator` can open."""
+    """Writes the model to a new folder that `ctranslate2.Translator` can open."""
     spec = specification(model)
     spec.validate()
-    spec.optimize()  # shared matrices are stored once
+    spec.optimize()  # stores tied matrices once
     folder.mkdir(parents=True)
     spec.save(str(folder))
 
 
 def specification(model: Seq2Seq) -> transformer_spec.TransformerSpec:
-    """The model in the terms of CTranslate2's own specification classes."""
+    """The model as a CTranslate2 specification."""
     if not isinstance(model, Transformer):
         raise UserError("model: CTranslate2 has no LSTM with attention; give the run of a Transformer")
     encoder_layers = [layer for layer in model.encoder if isinstance(layer, EncoderLayer)]
@@ -72,7 +72,7 @@ def specification(model: Seq2Seq) -> transformer_spec.TransformerSpec:
 
 
 def _check_attention(attention: MultiHeadAttention) -> None:
-    """Refuses what CTranslate2 cannot express in a model with encoder and decoder."""
+    """Refuses what CTranslate2 cannot express in an encoder–decoder model."""
     if not attention.is_scaled_dot:
         raise UserError("model.score: CTranslate2 knows the scaled dot product only; give a run with score=scaled_dot")
     if attention.rotary is not None:
@@ -109,15 +109,15 @@ def _set_side(
     positions: nn.Module,
     final_norm: nn.Module,
 ) -> None:
-    """The edges of an encoder or decoder: embeddings, positions and the norm after the last layer."""
-    embeddings_spec.weight = _array(embedding.weight)  # multiplied by √D on both sides
+    """Sets the parts of an encoder or decoder outside its layers: embeddings, positions and the final norm."""
+    embeddings_spec.weight = _array(embedding.weight)  # scaled by √D in both implementations
     if isinstance(positions, SinusoidalPositions):
-        encodings = positions.encoding(TABLE_LENGTH)  # sine and cosine take turns; CTranslate2's own come in halves
+        encodings = positions.encoding(TABLE_LENGTH)  # sines and cosines interleaved; CTranslate2's are concatenated
     elif isinstance(positions, LearnedPositions):
         encodings = positions.encoding(positions.max_positions)
     else:
         encodings = torch.zeros(TABLE_LENGTH, embedding.embedding_dim)
-    spec.position_encodings.encodings = _array(encodings)  # longer sentences are refused by CTranslate2
+    spec.position_encodings.encodings = _array(encodings)  # CTranslate2 refuses longer sentences
     if not isinstance(final_norm, nn.Identity):
         _set_norm(spec.layer_norm, final_norm)
 

@@ -1,9 +1,8 @@
-"""Attention as kernel regression (Nadaraya 1964, Watson 1964): the smallest example that shows attention at work.
+"""Attention as kernel regression (Nadaraya 1964, Watson 1964): a minimal example of attention.
 
-Noisy examples of a function are the keys x and values y. Asked at a new x, attention pooling answers with the mean of
-the values, weighted by how near their keys are. Three kernels are compared: infinitely wide (the plain average), of
-width one (no parameter at all), and of the width that predicts each example best from the others (one trained
-parameter).
+Noisy samples of a function are the keys x and values y. For a new query x, attention pooling returns the mean of the
+values, weighted by how close their keys are. Three kernels are compared: infinitely wide (the plain average), width one
+(no parameters), and the width that best predicts each example from the others (one trained parameter).
 
     python scripts/kernel_regression.py --output runs/kernel_regression.png
 """
@@ -26,15 +25,15 @@ def true_function(x: Tensor) -> Tensor:
 
 
 def make_examples(num_examples: int, noise: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Ascending x (S, 1) and y (S, 1), the true function with normal noise."""
+    """Ascending x (S, 1) and y (S, 1), the true function plus Gaussian noise."""
     x = (torch.rand(num_examples, 1, generator=generator) * LARGEST_X).sort(dim=0).values
     return x, true_function(x) + noise * torch.randn(num_examples, 1, generator=generator)
 
 
 def leave_one_out_loss(score: GaussianScore, x: Tensor, y: Tensor) -> Tensor:
-    """The mean squared error of each example predicted from all the others.
+    """The mean squared error when each example is predicted from all the others.
 
-    The mask keeps an example from attending to itself; otherwise the best kernel would be infinitely narrow.
+    The mask stops an example from attending to itself; otherwise the best kernel would be infinitely narrow.
     """
     others = ~torch.eye(len(x), dtype=torch.bool)  # (S, S)
     predictions, _ = attention_pooling(score, x, x, y, others)
@@ -57,7 +56,7 @@ def train_width(x: Tensor, y: Tensor) -> GaussianScore:
 
 def infinitely_wide() -> GaussianScore:
     score = GaussianScore(1, learnable=False)
-    score.inverse_width.zero_()  # all scores are equal: average pooling
+    score.inverse_width.zero_()  # equal scores: average pooling
     return score
 
 

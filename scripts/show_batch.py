@@ -1,4 +1,4 @@
-"""Prints a training batch with its masks, as a model is given it: the options are those of translator.train.
+"""Prints a training batch with its masks, as the model receives it; takes the options of translator.train.
 
 python scripts/show_batch.py data=demo
 python scripts/show_batch.py data=text data.train=corpora/train data.valid=corpora/valid

@@ -1,4 +1,4 @@
-"""Every YAML composes; every mistake is refused by name before anything happens."""
+"""Every YAML file composes; every mistake is refused by name before any work starts."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ HUB = ["data=hf", "data.path=parquet"]
 
 
 def composed(*overrides: str) -> Config:
-    """The configuration that a command gives to its job."""
+    """The configuration that a command passes to its job."""
     configs = cli.main(lambda config: config, list(overrides))
     assert len(configs) == 1
     return configs[0]
@@ -71,7 +71,7 @@ def test_every_model_preset_can_be_built(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("experiment=")])
 def test_keys_of_yaml_are_options_of_the_schema(name: str) -> None:
-    """A key that only the schema knows would be an option that nobody finds."""
+    """An option known only to the schema would never be found by users."""
     group = name.split("=")[0]
     node = raw(name)[group]
     schema = cli.SCHEMAS[group][node.get("kind") if "" not in cli.SCHEMAS[group] else ""]
@@ -234,7 +234,7 @@ def test_saved_configuration_is_read_back_unchanged(tmp_path: Path, model: str) 
     assert load_file(tmp_path / "config.yaml") == config
 
 
-def test_a_resumed_run_keeps_its_configuration_but_for_what_is_said_now(
+def test_a_resumed_run_keeps_its_configuration_except_for_overrides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = composed("model=lstm", "model.hidden_size=32", "seed=5", f"run_dir={tmp_path}")
@@ -267,7 +267,7 @@ def test_wrong_durations(text: str) -> None:
         parse_duration("trainer.max_time", text)
 
 
-def test_load_refuses_a_group_that_is_no_group() -> None:
+def test_load_refuses_a_value_in_place_of_a_group() -> None:
     wrong = raw()
     wrong.model = 5
     with pytest.raises(UserError, match="model=5"):

@@ -1,4 +1,4 @@
-"""CTranslate2 computes what our Transformer computes, once it has been given the same weights."""
+"""CTranslate2 and our Transformer agree when given the same weights."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ VARIANTS = [
 def transformer(**options: str) -> Transformer:
     torch.manual_seed(1)
     model = Transformer(VOCAB, VOCAB, 16, 32, 2, encoder_layers=2, decoder_layers=3, **options)  # type: ignore[arg-type]
-    with torch.no_grad():  # opinionated, and with biases and gains of its own
+    with torch.no_grad():  # peaked distributions, and non-trivial biases and gains
         for parameter in model.parameters():
             parameter.copy_(2 * parameter + 0.1 * torch.randn_like(parameter))
     return model.eval()

@@ -1,4 +1,4 @@
-"""The direction of imports, from commands down to kernels, as docs/architecture.md draws it."""
+"""The direction of imports, from commands down to kernels, as drawn in docs/architecture.md."""
 
 import ast
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "translator"
 EVERYWHERE = {"errors", "files", "ids", "languages"}
-# What each room may import of the others. Modules that are not named here are commands or build and may import all.
+# What each package may import. Modules not listed here are commands or build and may import everything.
 ALLOWED = {
     "kernels": {"kernels"},
     "attention": {"attention", "kernels"},
@@ -31,7 +31,7 @@ ALLOWED = {
     "ids": set[str](),
     "languages": set[str](),
 }
-# Libraries with one owner.
+# Third-party libraries and the only packages that may import them.
 OWNERS = {
     "matplotlib": {"plots"},
     "sacrebleu": {"evaluation"},
@@ -77,12 +77,12 @@ def test_libraries_have_one_owner(path: Path) -> None:
 
 
 def test_the_demo_grammar_is_one_corpus_among_others() -> None:
-    """It is opened in one place; nothing else depends on it."""
+    """It is opened in one place, and nothing else depends on it."""
     importers = {path for path in FILES if any(name.startswith("translator.demo") for name in imports_of(path))}
     assert {path for path in importers if room_of(path) != "demo"} == {PACKAGE / "build" / "data.py"}
 
 
-def test_the_mathematics_imports_torch_alone() -> None:
+def test_the_mathematics_imports_only_torch() -> None:
     for path in FILES:
         if room_of(path) in ("attention", "kernels", "models"):
             libraries = {name.split(".")[0] for name in imports_of(path)}
@@ -100,7 +100,7 @@ def test_the_mathematics_imports_torch_alone() -> None:
             assert libraries <= standard | {"torch", "translator"}, path
 
 
-def test_the_package_itself_is_light() -> None:
-    """`import translator` must not load torch: the command line answers at once."""
+def test_importing_the_package_is_cheap() -> None:
+    """`import translator` must not load torch, so that the command line responds at once."""
     top = {name.split(".")[0] for name in imports_of(PACKAGE / "__init__.py")}
     assert "torch" not in top

@@ -1,4 +1,4 @@
-"""Every module can be imported, and every module has a test that asks for it by name."""
+"""Every module can be imported, and every module is imported or run by some test."""
 
 import ast
 import importlib
@@ -12,7 +12,7 @@ import pytest
 import translator
 
 TESTS = Path(__file__).parent
-# Tables of words without behaviour of their own; the sentences made of them are tested.
+# Word lists without behaviour; the sentences built from them are tested.
 WORD_LISTS = {
     "translator.demo.lexicon_adjectives",
     "translator.demo.lexicon_adverbials",
@@ -22,7 +22,7 @@ WORD_LISTS = {
 
 
 def modules() -> Iterator[str]:
-    """The package and all that is in it, without what would run a command when it is imported."""
+    """The package and all its modules, except those that run a command when imported."""
     yield translator.__name__
     for module in pkgutil.walk_packages(translator.__path__, f"{translator.__name__}."):
         if not module.name.endswith(".__main__"):
@@ -33,14 +33,14 @@ MODULES = sorted(modules())
 
 
 def is_empty(name: str) -> bool:
-    """Whether a module has nothing but a docstring, as most `__init__.py` do."""
+    """Whether a module has only a docstring, like most `__init__.py` files."""
     path = Path(str(importlib.import_module(name).__file__))
     statements = ast.parse(path.read_text(encoding="utf-8")).body
     return all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in statements)
 
 
 def names_in(source: str) -> Iterator[str]:
-    """The modules that a program imports, and those that it runs: ["-m", "NAME"], or as arguments of a call."""
+    """The modules that a program imports or runs: ["-m", "NAME"], in a list or as arguments of a call."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

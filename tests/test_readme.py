@@ -1,4 +1,4 @@
-"""The section of the README about one's own corpus, followed word by word on a small one."""
+"""The README section on using your own corpus, followed literally on a small one."""
 
 import re
 import runpy
@@ -26,7 +26,7 @@ def section() -> str:
 
 
 def commands(*start: str) -> list[list[str]]:
-    """The arguments of the commands in the section that start like this."""
+    """The arguments of the commands in the section that begin with `start`."""
     blocks = re.findall(r"^```\n(.*?)^```", section(), flags=re.MULTILINE | re.DOTALL)
     lines = "".join(blocks).replace("\\\n", " ").splitlines()
     split = [shlex.split(line, comments=True) for line in lines]
@@ -38,7 +38,7 @@ TEXT, PARQUET, *ON_THE_HUB = commands("python", "-m", "translator.train")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the files that the README speaks of."""
+    """A directory with the files that the README mentions."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "corpora").mkdir()
     splits = generate(num_train=200, num_valid=12, num_test=8)
@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Calls the training command there."""
+    """Runs the training command in that directory."""
     monkeypatch.chdir(folder)
 
     def train_with(*arguments: str) -> int:
@@ -72,12 +72,12 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 def inline_options() -> list[list[str]]:
-    """The options that the text between the blocks offers for `data.train`, with those that belong to them."""
+    """The `data.train` options in the text between the code blocks, with the options that accompany them."""
     spans = [span.replace("\n", " ") for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", section())]
     return [shlex.split(span) for span in spans if span.lstrip("'").startswith("data.train")]
 
 
-def test_the_section_offers_what_is_tried_here() -> None:
+def test_the_section_contains_what_is_tested_here() -> None:
     assert TEXT[0] == "data=text"
     assert PARQUET[:2] == ["data=hf", "data.path=parquet"]
     assert [option for options in inline_options() for option in options] == [
@@ -113,7 +113,7 @@ def test_commands_that_need_a_network_are_well_formed(arguments: list[str]) -> N
     assert config.data.kind == "hf"
 
 
-def test_a_look_at_a_batch(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_showing_a_batch(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (arguments,) = commands("python", "scripts/show_batch.py")
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", ["show_batch", *arguments, "tokenizer.vocab_size=500"])

@@ -1,4 +1,4 @@
-"""Every search option, by its field: from YAML, from the commands and from Python it reaches the search."""
+"""Every search option, by its field, reaches the search from YAML, the command line and Python."""
 
 import math
 import pickle
@@ -26,7 +26,7 @@ DEFAULTS = SearchOptions()
 
 
 def other_value(field: "Field[Any]") -> Any:
-    """A value that the option does not have by default."""
+    """A value other than the option's default."""
     hint, default = HINTS[field.name], getattr(DEFAULTS, field.name)
     if hint is bool:
         return not default
@@ -46,7 +46,7 @@ def flags_for(field: "Field[Any]", value: Any) -> list[str]:
 
 
 def wrong_values(field: "Field[Any]") -> list[tuple[Any, str]]:
-    """Numbers beyond each end of the range, numbers that are none, and what the message must say of them."""
+    """Values out of range, fractional or not finite, each with what the error message must say."""
     limits, whole = declaration(field), HINTS[field.name] is int
     step = 1 if whole else 0.001
     wrong: list[tuple[Any, str]] = []
@@ -73,7 +73,7 @@ def composed(*overrides: str) -> Config:
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run as training leaves it, but for the training."""
+    """A run directory as training leaves it, with an untrained model."""
     import json
 
     import torch
@@ -98,7 +98,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[SearchOptions]:
-    """The options of all searches that are made; every search finds the same short hypothesis."""
+    """The options of every search made; every search returns the same short hypothesis."""
     options_seen: list[SearchOptions] = []
 
     def search(model: Any, source: Any, mask: Any, options: SearchOptions, **others: Any) -> list[list[Hypothesis]]:
@@ -115,7 +115,7 @@ def expected_options(field: "Field[Any]") -> SearchOptions:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_an_option_of_the_configuration_reaches_the_search(
+def test_a_configuration_option_reaches_the_search(
     field: "Field[Any]", run_dir: Path, tmp_path: Path, searched: list[SearchOptions]
 ) -> None:
     from translator import Translator
@@ -136,9 +136,7 @@ def test_an_option_of_the_configuration_reaches_the_search(
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_an_option_of_python_reaches_the_search(
-    field: "Field[Any]", run_dir: Path, searched: list[SearchOptions]
-) -> None:
+def test_a_python_option_reaches_the_search(field: "Field[Any]", run_dir: Path, searched: list[SearchOptions]) -> None:
     from translator import Translator
 
     Translator.load(run_dir, device="cpu", **{field.name: other_value(field)}).translate(["A dog reads."])
@@ -147,7 +145,7 @@ def test_an_option_of_python_reaches_the_search(
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-def test_an_option_of_the_commands_reaches_the_search(
+def test_a_command_line_option_reaches_the_search(
     field: "Field[Any]", run_dir: Path, tmp_path: Path, searched: list[SearchOptions]
 ) -> None:
     (tmp_path / "in.en").write_text("A dog reads.\n", encoding="utf-8")
@@ -171,7 +169,7 @@ def test_numbers_out_of_range_are_refused_wherever_they_come_from(
     assert remedy in str(error.value)
 
     with pytest.raises(OptionError) as error:
-        DEFAULTS.changed(**{field.name: value})  # as `Translator.load` does
+        DEFAULTS.changed(**{field.name: value})  # as in `Translator.load`
     assert str(error.value).startswith(f"{field.name}={value}: ")
     assert remedy in str(error.value)
 
@@ -225,7 +223,7 @@ def test_only_what_the_user_gave_is_taken_from_the_command_line() -> None:
         ({"num_hypotheses": 3, "beam_size": 2}, "num_hypotheses=3: a beam of 2 cannot give more hypotheses"),
     ],
 )
-def test_wrong_options_of_python_are_refused_by_the_name_they_were_given(
+def test_wrong_python_options_are_refused_by_the_name_used(
     options: dict[str, Any], message: str, run_dir: Path
 ) -> None:
     from translator import Translator
@@ -264,6 +262,6 @@ def test_finished_translations_cannot_be_searched_for(
     assert "search options need" in capsys.readouterr().err
 
 
-def test_a_refusal_survives_the_way_from_another_process() -> None:
+def test_a_refusal_survives_pickling() -> None:
     error = pickle.loads(pickle.dumps(OptionError("decode.beam_size", 0, "must be at least 1")))
     assert str(error) == "decode.beam_size=0: must be at least 1"

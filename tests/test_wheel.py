@@ -1,4 +1,4 @@
-"""The package works from an installed wheel, far from the repository."""
+"""The package works when installed from a wheel, outside the repository."""
 
 import os
 import subprocess

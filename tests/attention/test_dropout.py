@@ -1,4 +1,4 @@
-"""Dropout as a module. Its fast form has tests of its own in tests/kernels."""
+"""The dropout module. Its kernel is tested in tests/kernels."""
 
 import pytest
 import torch

@@ -75,7 +75,7 @@ def test_self_attention_equals_torchs(causal: bool) -> None:
 def test_every_score_equals_the_formula_head_by_head(score: str, with_bias: bool) -> None:
     attention = MultiHeadAttention(SIZE, HEADS, score=score)
     for projection in (attention.input_projection, attention.output_projection):
-        nn.init.zeros_(projection.bias)  # the formula below has none
+        nn.init.zeros_(projection.bias)  # the formula below has no bias
     x, memory = torch.randn(BATCH, TARGET, SIZE), torch.randn(BATCH, SOURCE, SIZE)
     mask = padding_mask()
     bias = torch.randn(HEADS, TARGET, SOURCE) if with_bias else None
@@ -92,7 +92,7 @@ def test_every_score_equals_the_formula_head_by_head(score: str, with_bias: bool
                 attention.score(torch.from_numpy(queries), attention.score.prepare(torch.from_numpy(keys)))
                 .detach()
                 .numpy()
-            )  # each score has its own tests against numpy
+            )  # checked against numpy in test_scores.py
             if bias is not None:
                 scores = scores + bias[head, :, :length].numpy()
             exponentials = np.exp(scores)
@@ -110,7 +110,7 @@ def test_fused_path_equals_the_plain_one(monkeypatch: pytest.MonkeyPatch, causal
     attention = MultiHeadAttention(SIZE, HEADS)
     x = torch.randn(BATCH, SOURCE, SIZE, requires_grad=True)
     mask = padding_mask()[:, None, None].clone()
-    mask[2] = False  # nothing to attend to
+    mask[2] = False  # fully masked
     if causal:
         mask = mask & torch.ones(SOURCE, SOURCE, dtype=torch.bool).tril()
     bias = torch.randn(1, HEADS, SOURCE, SOURCE) if with_bias else None
@@ -142,7 +142,7 @@ def test_other_devices_take_the_fused_path(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_relative_positions_equal_a_loop(causal: bool) -> None:
-    """softmax_s(q_t·k_s / √(D/H) + b_h(s - t)) v_s, one number after the other in float64."""
+    """softmax_s(q_t·k_s / √(D/H) + b_h(s - t)) v_s, in scalar float64 loops."""
     attention = MultiHeadAttention(SIZE, HEADS)
     relative = RelativePositionBias(SIZE, HEADS, bidirectional=not causal)
     nn.init.normal_(relative.weight)
@@ -151,7 +151,7 @@ def test_relative_positions_equal_a_loop(causal: bool) -> None:
     allowed = allowed.tril() if causal else allowed
     actual, _ = attention(x, None, allowed, relative.within(SOURCE))
     queries, keys, values = (part.detach().numpy() for part in attention.project(x))
-    weight, exact = relative.weight.detach().numpy(), 16 if causal else 8  # all distances here have their own bucket
+    weight, exact = relative.weight.detach().numpy(), 16 if causal else 8  # every distance here has a separate bucket
     merged = np.zeros((BATCH, SOURCE, SIZE))
     for b, h, t in np.ndindex(BATCH, HEADS, SOURCE):
         exponentials, total = {}, 0.0

@@ -1,4 +1,4 @@
-"""Attention pooling with every score, and as the kernel regression that it once was."""
+"""Attention pooling with every score, and its special case, kernel regression."""
 
 import numpy as np
 import pytest
@@ -45,14 +45,14 @@ def test_a_query_that_may_see_nothing_gets_zero(name: str) -> None:
 
 @pytest.fixture
 def examples() -> tuple[Tensor, Tensor]:
-    """Noisy values (S, 1) of a wave at points (S, 1)."""
+    """Points (S, 1) and noisy values (S, 1) of a wave at them."""
     generator = torch.Generator().manual_seed(5)
     x = torch.rand(40, 1, generator=generator, dtype=torch.float64) * 5
     return x, 2 * x.sin() + x**0.8 + 0.4 * torch.randn(40, 1, generator=generator, dtype=torch.float64)
 
 
 def nadaraya_watson(query: float, x: np.ndarray, y: np.ndarray, width: float) -> float:
-    """Σ K((q - x_i) / h) y_i / Σ K((q - x_i) / h) with the density of the normal distribution as K."""
+    """Σ K((q - x_i) / h) y_i / Σ K((q - x_i) / h) with the normal density as K."""
     numerator = denominator = 0.0
     for x_i, y_i in zip(x, y, strict=True):
         kernel = np.exp(-(((query - x_i) / width) ** 2) / 2) / np.sqrt(2 * np.pi)
@@ -76,7 +76,7 @@ def test_gaussian_pooling_is_kernel_regression(examples: tuple[Tensor, Tensor], 
 
 
 def test_training_the_width_beats_the_width_of_one(examples: tuple[Tensor, Tensor]) -> None:
-    """Each example is predicted from the others, itself masked; the only parameter finds the best width there is."""
+    """Each example is predicted from the others, with itself masked; the width is the only parameter."""
     x, y = examples
     others = ~torch.eye(len(x), dtype=torch.bool)
 
@@ -85,7 +85,7 @@ def test_training_the_width_beats_the_width_of_one(examples: tuple[Tensor, Tenso
 
     score = GaussianScore(1).double()
     non_parametric = loss_of(GaussianScore(1, learnable=False).double()).item()
-    assert loss_of(score).item() == pytest.approx(non_parametric)  # where training begins
+    assert loss_of(score).item() == pytest.approx(non_parametric)  # before training
     optimizer = torch.optim.LBFGS(score.parameters(), max_iter=100, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:

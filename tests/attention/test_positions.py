@@ -1,4 +1,4 @@
-"""Positions against their formulas and the identities that they were made for."""
+"""Positional encodings against their formulas and the identities they are designed to satisfy."""
 
 import math
 
@@ -16,7 +16,7 @@ from translator.attention.positions import (
     SinusoidalPositions,
 )
 
-FAR = [0, 1, 7, TABLE_LENGTH - 2, TABLE_LENGTH, 5 * TABLE_LENGTH]  # inside the table, across its end and beyond
+FAR = [0, 1, 7, TABLE_LENGTH - 2, TABLE_LENGTH, 5 * TABLE_LENGTH]  # inside the table, across its end, and beyond it
 
 
 def sinusoidal_by_hand(position: int, size: int) -> np.ndarray:
@@ -36,8 +36,8 @@ def test_sinusoidal_encoding_equals_its_formula(offset: int) -> None:
 
 @pytest.mark.parametrize("shift", [1, 5, 100])
 @pytest.mark.parametrize("position", [0, 3, 900, 3000])
-def test_sinusoidal_shift_is_a_linear_map_that_does_not_know_the_position(position: int, shift: int) -> None:
-    """PE(p + k) = M_k PE(p), M_k turning each pair of dimensions by an angle proportional to k."""
+def test_sinusoidal_shift_is_a_linear_map_independent_of_the_position(position: int, shift: int) -> None:
+    """PE(p + k) = M_k PE(p), where M_k rotates each pair of dimensions by an angle proportional to k."""
     size = 16
     positions = SinusoidalPositions(size).double()
     turn = np.zeros((size, size))
@@ -60,7 +60,7 @@ ALL = [*ADDITIVE, pytest.param(RotaryPositions(8), id="rotary")]
 
 @pytest.mark.parametrize("positions", ALL)
 def test_a_long_sequence_equals_its_parts(positions: nn.Module) -> None:
-    """What a position gets does not depend on how many are asked for at once: step by step equals all at once."""
+    """The encoding of a position does not depend on how many positions are computed at once."""
     vectors = torch.randn(2, TABLE_LENGTH + 40, 8)
     whole = positions(vectors)
     for start, end in [
@@ -74,7 +74,7 @@ def test_a_long_sequence_equals_its_parts(positions: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("positions", ALL)
-def test_no_length_is_an_error(positions: nn.Module) -> None:
+def test_any_length_is_accepted(positions: nn.Module) -> None:
     assert positions(torch.randn(1, 6000, 8)).isfinite().all()
     assert positions(torch.randn(1, 1, 8), 10**6).isfinite().all()
 
@@ -92,7 +92,7 @@ def test_no_positions_changes_nothing() -> None:
 
 def test_learned_positions_beyond_the_last_share_it() -> None:
     positions = LearnedPositions(4, 6)
-    encoding = positions.encoding(5, 4)  # positions 4 … 8, of which 5 is the last with a row of its own
+    encoding = positions.encoding(5, 4)  # positions 4 … 8; 5 is the last with its own row
     assert torch.equal(encoding, positions.weight[[4, 5, 5, 5, 5]])
     encoding.sum().backward()
     assert positions.weight.grad is not None
@@ -123,19 +123,19 @@ def test_rotary_scores_depend_on_the_distance_only(shift: int) -> None:
     here = rotary(query, 3) @ rotary(key, 9).T
     there = rotary(query, 3 + shift) @ rotary(key, 9 + shift).T
     torch.testing.assert_close(here, there, rtol=0, atol=1e-5)
-    assert not torch.allclose(here, rotary(query, 4) @ rotary(key, 9).T, atol=1e-2)  # and they do depend on it
+    assert not torch.allclose(here, rotary(query, 4) @ rotary(key, 9).T, atol=1e-2)  # another distance
 
 
-def test_rotary_keeps_lengths() -> None:
+def test_rotary_preserves_norms() -> None:
     heads = torch.randn(2, 50, 8, dtype=torch.float64)
     torch.testing.assert_close(RotaryPositions(8).double()(heads).norm(dim=-1), heads.norm(dim=-1), rtol=1e-6, atol=0)
 
 
 def bucket_by_hand(offset: int, bidirectional: bool) -> int:
-    """Section 2.1 of Raffel et al.: 32 buckets, half of a direction's exact, half logarithmic up to a distance of 128.
+    """Section 2.1 of Raffel et al.: 32 buckets; per direction half are exact, half logarithmic up to distance 128.
 
-    The edges of the logarithmic ranges are found by counting, in whole numbers: distance d is at or beyond the edge
-    e · (128 / e)^(k / n) when d^n ≥ e^(n - k) · 128^k.
+    The edges of the logarithmic buckets are compared in integer arithmetic: distance d is at or beyond the edge
+    e · (128 / e)^(k / n) if d^n ≥ e^(n - k) · 128^k.
     """
     size = 16 if bidirectional else 32
     first = size if bidirectional and offset > 0 else 0
@@ -168,7 +168,7 @@ def test_relative_bias_depends_on_the_distance_only() -> None:
     assert torch.equal(bias(positions + 1000, positions + 1000), bias.within(40))
 
 
-def test_relative_buckets_are_no_part_of_a_checkpoint() -> None:
+def test_relative_buckets_are_not_in_the_state_dict() -> None:
     assert set(RelativePositionBias(8, 3, bidirectional=True).state_dict()) == {"weight"}
 
 
@@ -187,7 +187,7 @@ def test_odd_sizes_are_refused(make: type[nn.Module]) -> None:
 
 
 @pytest.mark.parametrize("positions", ALL)
-def test_tables_are_no_part_of_a_checkpoint(positions: nn.Module) -> None:
+def test_tables_are_not_in_the_state_dict(positions: nn.Module) -> None:
     assert set(positions.state_dict()) == {name for name, _ in positions.named_parameters()}
 
 
@@ -196,7 +196,7 @@ def test_tables_are_no_part_of_a_checkpoint(positions: nn.Module) -> None:
 @pytest.mark.parametrize(
     "make", [lambda: SinusoidalPositions(8), lambda: LearnedPositions(8, 5), lambda: RotaryPositions(8)]
 )
-def test_output_has_the_type_of_the_input(make: type[nn.Module], dtype: torch.dtype, length: int) -> None:
+def test_output_has_the_dtype_of_the_input(make: type[nn.Module], dtype: torch.dtype, length: int) -> None:
     vectors = torch.randn(2, length, 8, dtype=dtype)
     assert make()(vectors).dtype == dtype
     assert make().to(dtype)(vectors).dtype == dtype

@@ -1,4 +1,4 @@
-"""Every score against its formula, written out in loops of float64 numpy."""
+"""Every score against its formula, written as float64 numpy loops."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ SIZE, HIDDEN = 5, 7
 def make(name: str) -> ScoreFunction:
     torch.manual_seed(3)
     score = make_score(name, SIZE, SIZE, HIDDEN).double()
-    for parameter in score.parameters():  # away from the initial values, under which a wrong use could be hidden
+    for parameter in score.parameters():  # the initial values could hide a mistake
         parameter.data += 0.3 * torch.randn_like(parameter)
     return score
 
@@ -57,7 +57,7 @@ FORMULAS: dict[str, Callable[[ScoreFunction, np.ndarray, np.ndarray], float]] = 
 
 
 def expected_scores(name: str, score: ScoreFunction, queries: Tensor, keys: Tensor) -> np.ndarray:
-    """The scores of all pairs under all leading indices."""
+    """The scores of all (query, key) pairs for all leading indices."""
     q, k = queries.numpy(), keys.numpy()
     result = np.empty((*q.shape[:-1], k.shape[-2]))
     for index in np.ndindex(*result.shape):
@@ -89,7 +89,7 @@ def test_additive_score_compares_vectors_of_different_sizes() -> None:
 
 @pytest.mark.parametrize("name", SCORES)
 def test_hypotheses_share_the_keys_of_their_sentence(name: str) -> None:
-    """K rows of one sentence asked as T = K give what each row gives with a copy of the keys."""
+    """Scoring K hypotheses at once, as T = K, equals scoring each with its own copy of the keys."""
     score = make(name)
     hypotheses = torch.randn(2, 3, SIZE, dtype=torch.float64)  # (B, K, D)
     keys = torch.randn(2, 4, SIZE, dtype=torch.float64)
@@ -134,7 +134,7 @@ def test_gradients(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dot", "scaled_dot", "cosine", "gaussian"])
-def test_scores_of_one_size_refuse_two(name: str) -> None:
+def test_scores_that_need_equal_sizes_refuse_others(name: str) -> None:
     with pytest.raises(ValueError, match=rf"score={name}.*4 and 6.*additive"):
         make_score(name, 4, 6, 8)
 
@@ -187,12 +187,12 @@ def test_cosine_strength_is_positive_whatever_the_parameter() -> None:
 
 
 @pytest.mark.parametrize("name", ["scaled_dot", "cosine", "gaussian"])
-def test_first_scores_of_random_vectors_vary_by_about_one(name: str) -> None:
-    """The softmax begins neither uniform nor saturated, whatever the size; for the Gaussian, in its part q·k."""
+def test_initial_scores_of_random_vectors_have_about_unit_variance(name: str) -> None:
+    """The initial softmax is neither uniform nor saturated, whatever the size; for the Gaussian, in its q·k term."""
     torch.manual_seed(0)
     score = make_score(name, 64, 64, 64)
     scores = score(torch.randn(200, 64), score.prepare(torch.randn(200, 64)))
-    if name == "gaussian":  # the lengths of q and k vary too; the softmax does not see that of q
+    if name == "gaussian":  # the norms of q and k vary too; the softmax cancels that of q
         scores = scores - scores.mean(1, keepdim=True)
     assert 0.7 < scores.std().item() < 1.5
 
@@ -203,8 +203,8 @@ def test_gaussian_without_parameters_has_width_one() -> None:
     assert score(torch.tensor([[3.0]]), score.prepare(torch.tensor([[1.0]]))).item() == pytest.approx(-2.0)
 
 
-def test_gaussian_error_is_a_rounding_of_the_squares() -> None:
-    """The expanded square loses digits far from the origin, in the measure that its docstring says."""
+def test_gaussian_error_is_within_rounding_of_the_squares() -> None:
+    """Far from the origin the expanded square loses digits, within the bound its docstring gives."""
     score = GaussianScore(16, learnable=False)
     torch.manual_seed(0)
     queries, keys = torch.randn(20, 16) * 10, torch.randn(30, 16) * 10

@@ -1,4 +1,4 @@
-"""The masked softmax against numpy, and where wrong masks usually hide: empty rows, gradients, half precision."""
+"""The masked softmax against numpy, and where masking bugs hide: empty rows, gradients, half precision."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def _form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def by_hand(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Row by row, the softmax of the allowed scores alone."""
+    """Row by row, the softmax over only the allowed scores."""
     mask = np.broadcast_to(mask, scores.shape)
     weights = np.zeros_like(scores)
     for index in np.ndindex(*scores.shape[:-1]):
@@ -87,8 +87,8 @@ def test_gradients_of_first_and_second_order() -> None:
     assert torch.autograd.gradgradcheck(lambda x: masked_softmax(x, mask), (scores,))
 
 
-def test_garbage_under_the_mask_reaches_nothing() -> None:
-    """Scores of padding may be anything, also not finite."""
+def test_masked_scores_have_no_effect() -> None:
+    """Scores of padding may be anything, even non-finite."""
     mask = torch.tensor([True, True, False, False])
     scores = torch.tensor([[1.0, 2.0, float("nan"), float("inf")]], requires_grad=True)
     weights = masked_softmax(scores, mask)
@@ -99,7 +99,7 @@ def test_garbage_under_the_mask_reaches_nothing() -> None:
     assert scores.grad.isfinite().all()
 
 
-def test_a_nan_that_may_be_seen_is_not_hidden() -> None:
+def test_an_unmasked_nan_is_not_hidden() -> None:
     weights = masked_softmax(torch.tensor([[1.0, float("nan"), 3.0]]), torch.tensor([True, True, False]))
     assert weights[0, :2].isnan().all()
 
@@ -122,7 +122,7 @@ def test_half_precision_is_close_to_full(dtype: torch.dtype) -> None:
     np.testing.assert_allclose(half.double().numpy(), full, rtol=2 * eps, atol=1e-4 if dtype == torch.float16 else 1e-6)
 
 
-def test_gradient_has_the_scores_type_under_autocast() -> None:
+def test_gradient_has_the_dtype_of_the_scores_under_autocast() -> None:
     scores = torch.randn(3, 2, 4, dtype=torch.bfloat16, requires_grad=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         weights = masked_softmax(scores, mask_with_an_empty_row())
@@ -144,7 +144,7 @@ def test_compiles_as_one_graph_with_its_gradient() -> None:
     torch.testing.assert_close(scores.grad, copy.grad)
 
 
-def test_runs_where_there_is_no_data() -> None:
+def test_meta_device() -> None:
     scores = torch.randn(3, 2, 4, device="meta", requires_grad=True)
     weights = masked_softmax(scores, torch.ones(3, 1, 4, dtype=torch.bool, device="meta"))
     weights.sum().backward()

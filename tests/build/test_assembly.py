@@ -1,4 +1,4 @@
-"""From a configuration to data, validator, trainer and run directory, on a demo corpus of a few hundred pairs."""
+"""Building data, validator, trainer and run directory from a configuration, on a few hundred demo pairs."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -43,14 +43,14 @@ def data(config: Config) -> PreparedData:
     return prepare_data(config)
 
 
-def test_prepared_data_is_found_again(config: Config, data: PreparedData) -> None:
+def test_prepared_data_is_reused(config: Config, data: PreparedData) -> None:
     again = prepare_data(config)
     assert again.fingerprints() == data.fingerprints()
     assert [len(table) for table in again.train_tables] == [len(table) for table in data.train_tables]
 
 
 def test_batches_hold_the_training_text(config: Config, data: PreparedData) -> None:
-    """An epoch's targets, decoded, are the cleaned training text, each sentence once."""
+    """The decoded targets of an epoch are the cleaned training text, each sentence once."""
     seen = []
     with build_loader(config, data, Ranks()) as loader:
         for batch in loader:

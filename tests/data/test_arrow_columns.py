@@ -1,4 +1,4 @@
-"""Lists and lengths in mapped files against those that were written."""
+"""Lists and lengths read from mapped files against what was written."""
 
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def test_lists_are_those_that_were_written(tmp_path: Path, batch_rows: int) -> N
     assert [row.tolist() for row in lists.rows(1, wanted)] == [TARGETS[row] for row in wanted]
 
 
-def test_lengths_of_several_tables_are_one_after_the_other(tmp_path: Path) -> None:
-    values = np.random.default_rng(0).integers(0, 100, 9_000, dtype=np.int32)  # more than are read at a time
+def test_lengths_of_several_tables_are_concatenated(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 100, 9_000, dtype=np.int32)  # more than one read
     parts = []
     for number, part in enumerate(np.split(values, [10, 10, 4_500])):
         np.save(tmp_path / f"{number}.npy", part)

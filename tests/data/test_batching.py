@@ -1,4 +1,4 @@
-"""Batches: contents against a loop, the budget, and what an epoch promises to every rank."""
+"""Batches: contents against a loop, the token budget, and the guarantees of an epoch on every rank."""
 
 from collections import Counter
 
@@ -22,7 +22,7 @@ def make_batch(*pairs: tuple[list[int], list[int]]) -> Batch:
 
 
 def random_lengths(num_pairs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths spread like those of Multi30k: means near 15.5, deviations near 5, a correlation of 0.87."""
+    """Lengths distributed as in Multi30k: means near 15.5, standard deviations near 5, correlation 0.87."""
     rng = np.random.default_rng(seed)
     source = rng.gamma(10.4, 1.48, num_pairs)
     target = source + rng.normal(0.5, 2.7, num_pairs)
@@ -62,7 +62,7 @@ def test_masks_cover_exactly_the_tokens(pairs: list[tuple[list[int], list[int]]]
         assert batch.source[row][batch.source_mask[row]].tolist() == [*source, EOS]
         assert batch.target_in[row][batch.target_mask[row]].tolist() == [BOS, *target]
         assert batch.target_out[row][batch.target_mask[row]].tolist() == [*target, EOS]
-    assert batch.source_mask[:, -1].any()  # no column of padding alone
+    assert batch.source_mask[:, -1].any()  # no all-padding column
     assert batch.target_mask[:, -1].any()
 
 
@@ -92,7 +92,7 @@ def test_one_sentence_cannot_be_split() -> None:
         make_batch(([1], [2])).split()
 
 
-def test_moving_keeps_everything() -> None:
+def test_moving_to_a_device_keeps_everything() -> None:
     batch = make_batch(([10, 11], [20]), ([12], [21, 22]))
     moved = batch.to("meta")
     assert {moved.source.device.type, moved.target_mask.device.type, moved.indices.device.type} == {"meta"}
@@ -135,7 +135,7 @@ def test_packing_into_a_given_number_of_batches(num_batches: int) -> None:
     assert sorted(np.concatenate(batches).tolist()) == list(range(200))
 
 
-def test_nothing_is_packed_into_nothing() -> None:
+def test_packing_no_pairs_gives_no_batches() -> None:
     empty = np.zeros(0, dtype=np.int32)
     assert bucket_by_length(empty, empty, 100, np.random.default_rng(0)) == []
 
@@ -163,7 +163,7 @@ def test_padding_is_far_below_that_of_one_sorted_length() -> None:
     by_target = np.argsort(target, kind="stable")
     assert padding(packed) < 0.03
     assert padding(packed) < 0.5 * padding(np.array_split(by_target, len(packed)))
-    assert target.sum() / len(packed) > 0.85 * 4096  # and not by making small batches
+    assert target.sum() / len(packed) > 0.85 * 4096  # not just because the batches are small
 
 
 # An epoch
@@ -179,7 +179,7 @@ def rows_of(batches: list[np.ndarray]) -> list[int]:
 
 def test_an_epoch_is_a_pure_function_of_seed_and_number() -> None:
     first, second = sampler_of(2_000), sampler_of(2_000)
-    second.epoch(7)  # whatever was asked before does not matter
+    second.epoch(7)  # earlier calls do not matter
     for epoch in (0, 3, 0):
         for mine, theirs in zip(first.epoch(epoch), second.epoch(epoch), strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -187,7 +187,7 @@ def test_an_epoch_is_a_pure_function_of_seed_and_number() -> None:
     assert rows_of(first.epoch(0)) != rows_of(sampler_of(2_000, seed=4).epoch(0))
 
 
-def test_batches_hold_other_sentences_in_each_epoch() -> None:
+def test_batches_hold_different_sentences_in_each_epoch() -> None:
     sampler = sampler_of(5_000)
     first, second = ({frozenset(rows.tolist()) for rows in sampler.epoch(epoch)} for epoch in (0, 1))
     assert len(first & second) < 0.1 * len(first)
@@ -275,7 +275,7 @@ def test_blocks_are_a_pure_function_of_seed_and_epoch_and_differ_between_epochs(
     assert rows_of(again.block(0, 6)) == blocks_of_epoch[0][6]
     assert rows_of(sampler_of(2_000, seed=4).block(0, 0)) != blocks_of_epoch[0][0]
     shared = [len({*first} & {*second}) for first, second in zip(*blocks_of_epoch, strict=True)]
-    assert max(shared) < 150  # of about 286; other runs meet in a block
+    assert max(shared) < 150  # of about 286 rows: blocks are composed differently in each epoch
 
 
 @pytest.mark.usefixtures("_small_blocks")

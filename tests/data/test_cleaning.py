@@ -19,7 +19,7 @@ Pairs = list[tuple[str, str]]
 
 
 class ListCorpus(Corpus):
-    """Pairs in memory; `num_given` tells how many were asked for."""
+    """Pairs in memory; `num_given` counts how many were read."""
 
     def __init__(self, pairs: Pairs, name: str = "train (list)") -> None:
         self.pairs = pairs
@@ -70,11 +70,11 @@ def test_length_limit() -> None:
 
 def test_ratio_only_of_longer_sentences() -> None:
     pairs = [
-        ("a" * 20, "b"),  # too short to tell
-        ("a" * 21, "b" * 7),  # exactly three times
+        ("a" * 20, "b"),  # too short to judge
+        ("a" * 21, "b" * 7),  # a ratio of exactly three
         ("a" * 22, "b" * 7),
         ("a" * 7, "b" * 22),
-        ("a" * 30, ""),  # a blank side is another step's
+        ("a" * 30, ""),  # blank sides are left to another step
     ]
     kept, report = cleaned(pairs, dataclasses.replace(OFF, max_ratio=3.0))
     assert kept == [pairs[0], pairs[1], pairs[4]]
@@ -131,7 +131,7 @@ def test_leaked_pairs_may_stay_but_are_reported() -> None:
     assert "3 kept" in str(report)
 
 
-def test_a_shared_target_is_no_leak() -> None:
+def test_a_shared_target_is_not_a_leak() -> None:
     pairs = [("unknown", "bekannt"), ("known", "unbekannt")]
     assert cleaned(pairs, Cleaning(), HELD_OUT)[0] == pairs
 
@@ -146,11 +146,11 @@ def test_validation_and_test_are_told_apart() -> None:
     ]
 
 
-# ------------------------------------------------------------------------------------------------- the whole
+# ------------------------------------------------------------------------------------------------- all steps together
 
 
 def plainly_cleaned(pairs: Pairs, cleaning: Cleaning, held_out: Pairs) -> tuple[Pairs, dict[str, int]]:
-    """The same rules written with lists."""
+    """The same rules, written with lists."""
     kept: Pairs = []
     seen: Pairs = []
     removed: list[str] = []
@@ -289,7 +289,7 @@ def test_fingerprint_changes_with_whatever_changes_the_result() -> None:
     fingerprints.append(fingerprint(base, pairs, held_out, [("e", "f")]))
     assert len(set(fingerprints)) == len(fingerprints)
     assert fingerprint(base) == fingerprints[0]
-    # What has no influence does not make cached work useless.
+    # A change that does not affect the result does not invalidate the cache.
     kept_leaks = dataclasses.replace(base, drop_leaked=False)
     assert fingerprint(kept_leaks) == fingerprint(kept_leaks, pairs, [("c", "x")])
 
@@ -319,7 +319,7 @@ def test_examples_are_shortened_where_they_are_kept() -> None:
     assert example.source == "x" * 199 + "…"
 
 
-def test_report_survives_json() -> None:
+def test_report_json_round_trip() -> None:
     _, report = cleaned([*LEAKY, ("", "leer"), ("u\u0308", "x")], Cleaning(), HELD_OUT)
     again = CleaningReport.from_dict(json.loads(json.dumps(report.to_dict())))
     assert again == report

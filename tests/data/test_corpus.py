@@ -53,7 +53,7 @@ def test_two_files(tmp_path: Path, ending: str) -> None:
     corpus.check()
 
 
-def test_plain_and_compressed_may_be_mixed_and_plain_goes_first(tmp_path: Path) -> None:
+def test_plain_and_compressed_may_be_mixed_and_plain_is_preferred(tmp_path: Path) -> None:
     write_lines(tmp_path / "a.en", ENGLISH)
     write_lines(tmp_path / "a.en.gz", ["something else"])
     write_lines(tmp_path / "a.de.gz", GERMAN)
@@ -164,7 +164,7 @@ def test_directory_in_place_of_a_file(tmp_path: Path, name: str) -> None:
     assert f"{tmp_path / name}: is a directory" in message
 
 
-def test_fingerprints_follow_the_content_and_not_the_place(tmp_path: Path) -> None:
+def test_fingerprints_depend_on_the_content_and_not_the_path(tmp_path: Path) -> None:
     original = open_one(write_pair(tmp_path / "a"))
     assert original.fingerprint == open_one(write_pair(tmp_path / "b")).fingerprint
     changed = [open_one(write_pair(tmp_path / "c", [*ENGLISH[:3], "x"])), open_one(write_pair(tmp_path / "d", GERMAN))]
@@ -184,7 +184,7 @@ REQUEST: dict[str, Any] = {"source": "en", "target": "de", "seed": 1, "num_train
 
 @pytest.fixture
 def writings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """A grammar of one sentence; the list tells which directions were written."""
+    """A one-sentence grammar; the list records which directions were written."""
     directions: list[tuple[str, str]] = []
 
     def write(folder: Path, source: str, target: str, *, seed: int, **sizes: int) -> None:
@@ -282,7 +282,7 @@ def test_interrupted_writing_is_completed(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("writings")
-def test_files_of_others_are_never_overwritten(tmp_path: Path) -> None:
+def test_foreign_files_are_never_overwritten(tmp_path: Path) -> None:
     write_lines(tmp_path / "train.de", ["mein eigener Satz"])
     message = refusal(lambda: open_demo(folder=str(tmp_path), **REQUEST))
     assert str(tmp_path / "train.de") in message

@@ -62,7 +62,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path, Pairs], None]]] = {
 
 
 def write_all(folder: Path, kind: str, splits: dict[str, Pairs] = SPLITS) -> dict[str, Any]:
-    """Writes one file a split; gives what opens them."""
+    """Writes one file per split; returns the options that open them."""
     path, write = WRITERS[kind]
     folder.mkdir(exist_ok=True)
     for split, pairs in splits.items():
@@ -134,7 +134,7 @@ def test_a_plain_column_may_be_called_translation(tmp_path: Path) -> None:
     assert list(splits.valid) == TEST
 
 
-def test_plain_columns_go_before_a_nested_one_with_the_same_languages(tmp_path: Path) -> None:
+def test_plain_columns_take_precedence_over_a_nested_one_with_the_same_languages(tmp_path: Path) -> None:
     rows = {"en": ["one"], "de": ["eins"], "translation": [{"en": "machine-made", "de": "maschinell"}]}
     pq.write_table(pa.table(rows), tmp_path / "train.parquet")
     request: dict[str, Any] = {"path": "parquet", "data_files": {"train": str(tmp_path / "train.parquet")}}
@@ -221,7 +221,7 @@ def test_fingerprints(tmp_path: Path, streaming: bool) -> None:
     assert fingerprint(open_hub(**changed, streaming=streaming).valid) != first
 
 
-def test_what_lies_elsewhere_is_known_by_address_or_by_its_local_copy(tmp_path: Path) -> None:
+def test_remote_files_are_identified_by_address_or_local_copy(tmp_path: Path) -> None:
     request = write_all(tmp_path / "files", "flat json")
     local, streamed = (open_hub(**request, streaming=streaming).valid for streaming in (False, True))
     assert isinstance(local, hub.HubCorpus)
@@ -328,7 +328,7 @@ def test_string_views_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("files", [5, {"a": "b"}, [5]])
-def test_data_files_that_are_no_names(files: object) -> None:
+def test_data_files_that_are_not_names(files: object) -> None:
     request = {"path": "json", "data_files": {"train": files}, "source": "en", "target": "de"}
     message = refusal(lambda: open_hub(**request))
     assert f"data.data_files={{train: {files}}}: give the name of a file" in message
@@ -356,9 +356,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     )
 
 
-def test_a_format_without_files_does_not_take_whatever_lies_around(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_format_without_files_does_not_load_stray_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_all(tmp_path, "flat json")
     monkeypatch.chdir(tmp_path)
     message = refusal(lambda: open_hub(path="json", source="en", target="de"))
@@ -388,7 +386,7 @@ def test_damaged_file(tmp_path: Path, path: str, streaming: bool) -> None:
     assert "JSON" in message if path == "json" else "parquet file" in message
 
 
-def test_hub_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hub_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     message = refusal(lambda: open_hub(path="owner/a-dataset", source="en", target="de"))
     for fact in ("data.path=owner/a-dataset", "cannot be reached", "data.data_files", "HF_HUB_OFFLINE"):

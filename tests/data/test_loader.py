@@ -1,4 +1,4 @@
-"""The loader: the same batches as without it, exact resumption, and threads that end."""
+"""The loader: batches equal to the sampler's, exact resumption, and clean thread shutdown."""
 
 import gc
 import gzip
@@ -70,7 +70,7 @@ def test_batches_are_those_of_the_sampler(table: TokenizedCorpus) -> None:
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
 @pytest.mark.parametrize(("num_epochs", "num_more"), [(0, 0), (0, 1), (0, 7), (1, 0), (2, 5)])
-def test_resuming_goes_on_with_the_very_next_batch(
+def test_resuming_continues_with_the_next_batch(
     table: TokenizedCorpus, sampling: float, num_epochs: int, num_more: int
 ) -> None:
     length = len(batches_of(table).sampler.epoch(0))
@@ -78,11 +78,11 @@ def test_resuming_goes_on_with_the_very_next_batch(
     with BatchLoader(batches_of(table, sampling=sampling)) as loader:
         for _ in range(num_consumed):
             next(loader)
-        time.sleep(0.05)  # the thread is ahead by now
+        time.sleep(0.05)  # let the thread run ahead
         state = json.loads(json.dumps(loader.state_dict()))
         expected = [content(batch) for batch in islice(loader, length)]
     with BatchLoader(batches_of(table, sampling=sampling)) as resumed:
-        next(resumed)  # a loader that has been used already
+        next(resumed)  # resuming must also work on a loader in use
         resumed.load_state_dict(state)
         assert resumed.state_dict() == state
         assert [content(batch) for batch in islice(resumed, length)] == expected
@@ -115,14 +115,14 @@ def test_every_place_of_an_epoch_in_blocks_can_be_resumed(
 
 
 @pytest.mark.usefixtures("_small_blocks")
-def test_a_place_of_blocks_of_another_size_is_refused(table: TokenizedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_from_another_block_size_is_refused(table: TokenizedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     state = BatchLoader(batches_of(table)).state_dict()
     monkeypatch.setattr(batching, "BLOCK_ROWS", 80)
     with pytest.raises(UserError, match="block_rows 70 → 80"):
         BatchLoader(batches_of(table)).load_state_dict(state)
 
 
-def test_a_place_of_other_batches_is_refused(table: TokenizedCorpus) -> None:
+def test_a_place_from_other_batches_is_refused(table: TokenizedCorpus) -> None:
     state = BatchLoader(batches_of(table)).state_dict()
     with pytest.raises(UserError, match="batch_tokens 200 → 300"):
         BatchLoader(batches_of(table, batch_tokens=300)).load_state_dict(state)
@@ -130,7 +130,7 @@ def test_a_place_of_other_batches_is_refused(table: TokenizedCorpus) -> None:
         BatchLoader(batches_of(table, seed=2, sampling=0.1)).load_state_dict(state)
 
 
-def test_sampling_splits_the_same_text_anew_in_each_epoch(table: TokenizedCorpus) -> None:
+def test_sampling_splits_the_same_text_differently_in_each_epoch(table: TokenizedCorpus) -> None:
     source = batches_of(table, sampling=0.3)
     seen: list[dict[int, list[int]]] = []
     with BatchLoader(source) as loader:
@@ -179,7 +179,7 @@ def test_sampled_batches_are_packed_by_their_new_lengths(tmp_path: Path) -> None
         lengths[batch.indices] = torch.stack([batch.source_mask.sum(dim=1), batch.target_mask.sum(dim=1)], dim=1)
     assert lengths[:, 1].sum() > 1.1 * table.target_lengths.sum()
     num_positions = sum(batch.source.numel() + batch.target_out.numel() for batch in epoch)
-    # In the sampler's batches, made by the old lengths, the same rows would be padded to the longest of a mixed lot.
+    # The sampler's batches are packed by the original lengths, so their new lengths are mixed and need more padding.
     num_before = sum(len(rows) * int(lengths[rows].max(axis=0).sum()) for rows in source.sampler.epoch(0))
     assert 1 - lengths.sum() / num_positions < 0.5 * (1 - lengths.sum() / num_before)
     assert max(batch.target_out.numel() for batch in epoch) < 1.25 * 1_000
@@ -206,17 +206,17 @@ def test_validation_batches_hold_every_row_once_longest_first(table: TokenizedCo
 # Threads
 
 
-def test_an_exception_of_the_thread_is_raised_in_its_turn() -> None:
+def test_an_exception_in_the_thread_is_raised_in_order() -> None:
     loader = BatchLoader(Numbers(fails_at=5))
     assert [next(loader).indices.item() for _ in range(5)] == [10, 11, 12, 13, 14]
-    for _ in range(2):  # asking again fails again, and does not hang
+    for _ in range(2):  # asking again fails again and does not hang
         with pytest.raises(UserError, match="row 5 is damaged"):
             next(loader)
     assert loader.state_dict()["place"]["position"] == 5
     assert prefetch_threads() == []
 
 
-def test_the_thread_works_ahead_but_not_without_end() -> None:
+def test_prefetching_is_bounded() -> None:
     source = Numbers()
     with BatchLoader(source, num_ahead=4) as loader:
         next(loader)
@@ -224,11 +224,11 @@ def test_the_thread_works_ahead_but_not_without_end() -> None:
         while source.num_made < 5 and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.05)
-        assert 5 <= source.num_made <= 6  # one handed out, four waiting, one in hand
+        assert 5 <= source.num_made <= 6  # one returned, four queued, one being made
         assert loader.state_dict()["place"]["position"] == 1
 
 
-def test_closing_ends_the_thread_and_the_loader_can_go_on() -> None:
+def test_closing_ends_the_thread_and_the_loader_can_continue() -> None:
     loader = BatchLoader(Numbers())
     assert [next(loader).indices.item() for _ in range(3)] == [10, 11, 12]
     assert len(prefetch_threads()) == 1

@@ -1,4 +1,4 @@
-"""A thread that works ahead: the same items, its errors in their turn, and an end."""
+"""Prefetching in a thread: the same items, errors raised in order, and a clean end."""
 
 import threading
 from collections.abc import Iterator
@@ -26,11 +26,11 @@ def test_an_error_is_raised_after_the_items_before_it() -> None:
     assert next(prefetcher) == 1
     with pytest.raises(OSError, match="the disk is gone"):
         next(prefetcher)
-    with pytest.raises(StopIteration):  # and then nothing more is to be had
+    with pytest.raises(StopIteration):  # exhausted after the error
         next(prefetcher)
 
 
-def test_closing_ends_a_thread_that_waits_for_room() -> None:
+def test_closing_ends_a_thread_blocked_on_a_full_queue() -> None:
     asked = threading.Semaphore(0)
 
     def items() -> Iterator[int]:
@@ -40,7 +40,7 @@ def test_closing_ends_a_thread_that_waits_for_room() -> None:
 
     prefetcher = Prefetcher(items, depth=1)
     assert asked.acquire(timeout=10)
-    assert asked.acquire(timeout=10)  # one item is in the queue, the next has no room
+    assert asked.acquire(timeout=10)  # one item is queued, the next is blocked
     prefetcher.close()
     assert prefetch_threads() == []
     assert list(prefetcher) == []

@@ -1,4 +1,4 @@
-"""Rows of different lengths come back as they were given."""
+"""Round-trip of rows of different lengths."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Streamed batches: contents, order, shares of ranks and exact resumption, with nothing stored."""
+"""Streamed batches: contents, order, sharding over ranks and exact resumption, with nothing stored."""
 
 import json
 from collections.abc import Iterator
@@ -63,11 +63,11 @@ def test_only_a_block_is_read_ahead() -> None:
                 yield pair
 
     next(stream(Counted()).batches(Place()))
-    assert num_read == 81  # one more tells whether the block is the last
+    assert num_read == 81  # one extra, to know whether this block is the last
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_ranks_share_all_pairs_in_equally_many_batches(num_ranks: int) -> None:
+def test_ranks_share_all_pairs_in_equal_numbers_of_batches(num_ranks: int) -> None:
     shares = [epoch_of(stream(rank=rank, num_ranks=num_ranks)) for rank in range(num_ranks)]
     assert len({len(share) for share in shares}) == 1
     assert sorted(number for share in shares for number in numbers_of(share)) == list(range(len(PAIRS)))
@@ -86,7 +86,7 @@ def test_a_last_block_with_fewer_pairs_than_ranks_is_left_out_on_all(num_ranks: 
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_resuming_goes_on_with_the_very_next_batch(sampling: float) -> None:
+def test_resuming_continues_with_the_next_batch(sampling: float) -> None:
     num_batches = len(epoch_of(stream()))
     for num_consumed in (0, 1, num_batches // 2, num_batches - 1, num_batches, num_batches + 3):
         with BatchLoader(stream(sampling=sampling)) as loader:

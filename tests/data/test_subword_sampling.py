@@ -1,4 +1,4 @@
-"""The two methods at the ends of their range, where the result is known: all characters, or the best split."""
+"""Both sampling methods at the extremes, where the result is known: single characters, or the best split."""
 
 import pytest
 from sentencepiece import SentencePieceProcessor

@@ -1,4 +1,4 @@
-"""Tables: contents against the tokenizer, reuse, rebuilding, and builds that are cut short."""
+"""Tokenised tables: contents against the tokenizer, reuse, rebuilding, and interrupted builds."""
 
 import multiprocessing
 import os
@@ -69,11 +69,11 @@ def test_the_file_is_arrow_that_other_programs_read(tmp_path: Path) -> None:
 
 
 def resident_kilobytes(folder: Path) -> dict[str, int]:
-    """How much of each mapped file in the folder counts as memory of this process."""
+    """Resident memory of this process for each mapped file in the folder."""
     resident: dict[str, int] = {}
     name = ""
     for line in Path("/proc/self/smaps").read_text().splitlines():
-        if line.split(maxsplit=1)[0].count("-") == 1:  # a mapping begins with its addresses
+        if line.split(maxsplit=1)[0].count("-") == 1:  # the header line of a mapping starts with its addresses
             path = Path(line.split(maxsplit=5)[-1])
             name = path.name if path.is_relative_to(folder) else ""
         elif name and line.startswith("Rss:"):
@@ -82,7 +82,7 @@ def resident_kilobytes(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs Linux")
-def test_mapped_pages_are_given_back(tmp_path: Path) -> None:
+def test_mapped_pages_are_released(tmp_path: Path) -> None:
     table = tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     names = {"pairs.arrow", "source_lengths.npy", "target_lengths.npy"}
     assert resident_kilobytes(tmp_path) == dict.fromkeys(names, 0)
@@ -92,7 +92,7 @@ def test_mapped_pages_are_given_back(tmp_path: Path) -> None:
     assert resident_kilobytes(tmp_path)["pairs.arrow"] > 0
     LoadedRows(table, np.arange(300))
     assert resident_kilobytes(tmp_path) == dict.fromkeys(names, 0)
-    assert [row.tolist() for row in sources] == before  # views still show what is in the file
+    assert [row.tolist() for row in sources] == before  # views still read the file
 
 
 def test_blank_sides_have_rows_too(tmp_path: Path) -> None:
@@ -148,13 +148,13 @@ def test_the_format_is_part_of_the_fingerprint(tmp_path: Path, monkeypatch: pyte
     assert corpus.num_readings == 2
 
 
-def test_the_report_of_the_cleaning_is_kept(tmp_path: Path) -> None:
+def test_the_cleaning_report_is_kept(tmp_path: Path) -> None:
     pairs = [*PAIRS, ("", "blank"), PAIRS[0]]
     first = tokenize_corpus(CleanedCorpus(ListCorpus(pairs), Cleaning()), numbered_tokenizer(), cache_dir=tmp_path)
     corpus = CleanedCorpus(ListCorpus(pairs), Cleaning())
     again = tokenize_corpus(corpus, numbered_tokenizer(), cache_dir=tmp_path)
     assert len(again) == 300
-    assert corpus.report.num_read == 0  # it was not read again
+    assert corpus.report.num_read == 0  # the corpus was not read again
     assert again.cleaning_report == first.cleaning_report
     assert again.cleaning_report is not None
     assert (again.cleaning_report["num_read"], again.cleaning_report["num_kept"]) == (302, 300)
@@ -175,7 +175,7 @@ def test_an_error_while_reading_leaves_nothing_behind(tmp_path: Path, num_proces
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_killed_build_is_not_taken_for_a_table(tmp_path: Path) -> None:
+def test_a_killed_build_is_not_mistaken_for_a_table(tmp_path: Path) -> None:
     class Endless(ListCorpus):
         def __iter__(self) -> Iterator[tuple[str, str]]:
             while True:
@@ -198,7 +198,7 @@ def test_a_killed_build_is_not_taken_for_a_table(tmp_path: Path) -> None:
 
 def test_two_builds_at_once_agree(tmp_path: Path) -> None:
     class Nested(ListCorpus):
-        """While it is read, somebody else makes the same table."""
+        """While it is being read, another build makes the same table."""
 
         def __iter__(self) -> Iterator[tuple[str, str]]:
             tokenize_corpus(ListCorpus(self.pairs), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
@@ -208,7 +208,7 @@ def test_two_builds_at_once_agree(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_joined_tables_are_one_after_the_other(tmp_path: Path) -> None:
+def test_joined_tables_are_concatenated(tmp_path: Path) -> None:
     parts = [PAIRS[:100], PAIRS[100:107], PAIRS[107:]]
     built = [
         tokenize_corpus(ListCorpus(part, fingerprint=str(i)), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
@@ -222,7 +222,7 @@ def test_joined_tables_are_one_after_the_other(tmp_path: Path) -> None:
     assert join_tokenized(built[:1]) is built[0]
 
 
-def test_what_a_killed_build_left_is_removed_after_a_day(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_build_are_removed_after_a_day(tmp_path: Path) -> None:
     tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path)
     (table_folder,) = tmp_path.iterdir()
     old, new = (tmp_path / f".tmp-{table_folder.name}-{name}" for name in ("old", "new"))
@@ -254,7 +254,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", [*TokenizedCorpus.FILES, "checksums.json"])
-def test_a_damaged_table_is_named_and_made_again(
+def test_a_damaged_table_is_named_and_rebuilt(
     tmp_path: Path, name: str, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = ListCorpus(PAIRS)
@@ -277,7 +277,7 @@ def test_a_file_in_the_place_of_a_table_is_replaced(tmp_path: Path) -> None:
 
 
 class EndlessCorpus(ListCorpus):
-    """Writes down the workers once they are at work, and never ends."""
+    """Records the worker processes once they are running, and never ends."""
 
     def __init__(self, pid_file: Path) -> None:
         super().__init__(PAIRS)
@@ -318,7 +318,7 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 def is_running(pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"  # a zombie that nobody collects has ended
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"  # an unreaped zombie has ended
     except FileNotFoundError:
         return False
 

@@ -1,4 +1,4 @@
-"""Tokenizers: special ids, round trip, limits of the vocabulary, caching, and sampling against independent oracles."""
+"""Tokenizers: special ids, round-trips, vocabulary limits, caching, and sampling against independent oracles."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load
 from translator.errors import UserError
 from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
 
-# Everything that is Unicode text: all but lone surrogates.
+# All Unicode text, that is, everything but lone surrogates.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
@@ -58,7 +58,7 @@ def test_sources_end_with_eos_and_targets_are_bare(tokenizer: Tokenizer) -> None
 @example(text="▁ SentencePiece's ▁▁own mark▁")
 @example(text="<pad> <unk> <s> </s> <0x41> <0xE2><0x96><0x81>")
 @example(text="\ufeff\u200b\u00ad\u2028\u2029\ufdd0▁\ufffd\U0010ffff")
-def test_text_comes_back_unchanged(kind: str, text: str) -> None:
+def test_text_round_trip(kind: str, text: str) -> None:
     tokenizer = animal_tokenizer(kind)
     (ids,) = tokenizer.encode_target([text])
     assert UNK not in ids
@@ -69,14 +69,14 @@ def test_text_comes_back_unchanged(kind: str, text: str) -> None:
 @given(text=TEXTS, seed=st.integers(), sampling=st.sampled_from([0.05, 0.5, 0.95]))
 @example(text="▁", seed=0, sampling=0.5)
 @example(text="the the  the ñandú dogs", seed=1, sampling=0.5)
-def test_sampled_text_comes_back_unchanged(text: str, seed: int, sampling: float) -> None:
+def test_sampled_text_round_trip(text: str, seed: int, sampling: float) -> None:
     for kind in ("bpe", "unigram"):
         tokenizer = animal_tokenizer(kind)
         ids = sample_target(tokenizer, [text], sampling, [str(seed)])
         assert tokenizer.decode_target(ids) == [text]
 
 
-def test_decoding_passes_over_special_ids(tokenizer: Tokenizer) -> None:
+def test_decoding_skips_special_ids(tokenizer: Tokenizer) -> None:
     (ids,) = tokenizer.encode_target(["the dog"])
     assert tokenizer.decode_target([[BOS, *ids, EOS, PAD, PAD], [], [UNK]]) == ["the dog", "", ""]
 
@@ -104,7 +104,7 @@ def test_separate_vocabularies_are_learnt_from_their_own_side() -> None:
 def test_a_vocabulary_too_small_is_refused_with_the_least_that_works(kind: str, byte_fallback: bool) -> None:
     num_characters = len(set("".join(source + target for source, target in PAIRS)))
     least = NUM_SPECIAL + (256 if byte_fallback else 0) + num_characters
-    if kind == "char" and byte_fallback:  # the rest of the characters become bytes
+    if kind == "char" and byte_fallback:  # all other characters become bytes
         small = Tokenizer.train(PAIRS, kind=kind, vocab_size=least - 1)
         assert small.source_vocab_size == least - 1
         return
@@ -137,7 +137,7 @@ def test_training_is_silent_and_reproducible(capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr() == ("", "")
 
 
-def test_of_many_pairs_a_random_choice_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_corpus_is_subsampled_at_random(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_module, "MAX_TRAINING_PAIRS", 10)
     numbered = [(str(i), str(i)) for i in range(1000)]
     chosen = tokenizer_module._choose(numbered, 10, seed=1)
@@ -162,7 +162,7 @@ def test_saved_tokenizers_are_the_same_and_plain_sentencepiece(tmp_path: Path, j
     assert plain.encode(texts) == tokenizer.encode_target(texts)
 
 
-def test_loading_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_loading_something_that_is_not_a_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tokenizer\.json: no such file"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
@@ -194,7 +194,7 @@ def test_the_cache_trains_once_for_each_text_and_options(tmp_path: Path) -> None
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_training_that_fails_leaves_no_cache(tmp_path: Path) -> None:
+def test_failed_training_leaves_no_cache(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="vocab_size"):
         train_or_load_tokenizer(tmp_path, "abc", TokenizerOptions(vocab_size=261), PAIRS)
     assert list(tmp_path.iterdir()) == []
@@ -217,7 +217,7 @@ def test_sampling_is_a_function_of_the_seed_alone() -> None:
         assert rows == [sample_target(tokenizer, [t], sampling, [s])[0] for t, s in zip(texts, seeds, strict=True)]
         sources = tokenizer.resample_source(tokenizer.encode_source(texts), sampling, seeds)
         assert all(row[-1] == EOS for row in sources)
-        assert [row[:-1] for row in sources] != rows  # the sides have different randomness
+        assert [row[:-1] for row in sources] != rows  # each side has its own randomness
 
 
 def test_sampling_is_the_same_in_another_process() -> None:
@@ -243,7 +243,7 @@ def test_char_tokenizers_cannot_sample() -> None:
         sample_target(animal_tokenizer("char"), ["a"], 0.1, ["0"])
 
 
-def test_dropout_of_nothing_is_plain_bpe() -> None:
+def test_negligible_dropout_is_plain_bpe() -> None:
     tokenizer = animal_tokenizer("bpe")
     texts = [text for pair in PAIRS for text in pair] + ["unseen Wörter 犬 and  spaces "]
     seeds = ["0"] * len(texts)
@@ -251,7 +251,7 @@ def test_dropout_of_nothing_is_plain_bpe() -> None:
 
 
 def provilkov_algorithm_1(pieces: list[str], ranks: dict[str, float], dropout: float, rng: random.Random) -> list[str]:
-    """BPE-dropout as the paper writes it: all candidates draw in each step, the best that is left is merged."""
+    """BPE-dropout as in the paper: at each step drop candidate merges at random and apply the best one left."""
     pieces = list(pieces)
     while True:
         merges = [(i, left + right) for i, (left, right) in enumerate(pairwise(pieces)) if left + right in ranks]
@@ -268,7 +268,7 @@ def largest_difference(samples: list[str], probabilities: dict[str, float]) -> f
     return max(abs(counts[split] / len(samples) - probability) for split, probability in probabilities.items())
 
 
-@pytest.mark.parametrize("word", ["Häuser", "schwarze" * 4])  # remembered, and too long for that
+@pytest.mark.parametrize("word", ["Häuser", "schwarze" * 4])  # short enough to be cached, and too long
 def test_dropout_has_the_distribution_of_the_paper(word: str) -> None:
     tokenizer = animal_tokenizer("bpe")
     processor = tokenizer._target
@@ -316,7 +316,7 @@ def test_blank_rows_are_sampled_too(kind: str) -> None:
 
 
 def all_splits(text: str, scores: dict[str, float]) -> dict[str, float]:
-    """Every way to split the text, with its log-probability, by brute force."""
+    """Every split of the text with its log-probability, by brute force."""
     if not text:
         return {"": 0.0}
     return {

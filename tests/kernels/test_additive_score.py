@@ -1,4 +1,4 @@
-"""The additive score by σ against the one by tanh."""
+"""The additive score computed with σ against the formula with tanh."""
 
 from collections.abc import Callable
 
@@ -25,6 +25,6 @@ def test_values_and_gradients_are_those_of_the_formula(
 
     by_sigmoid = value_and_gradients()
     projected = score.query_projection(queries), score.prepare(keys)
-    assert torch.equal(additive_score(*projected, score.energy.weight), by_sigmoid[0])  # which was taken
+    assert torch.equal(additive_score(*projected, score.energy.weight), by_sigmoid[0])  # the kernel was used
     use_reference()
     torch.testing.assert_close(by_sigmoid, value_and_gradients(), rtol=tolerance, atol=tolerance)

@@ -1,4 +1,4 @@
-"""torch's fused attention, as it is used on other devices, against the formula."""
+"""torch's fused attention, as used on other devices, against the formula."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def formula(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, 
 MASKS = {
     "none": None,
     "causal": torch.ones(TARGET, SOURCE, dtype=torch.bool).tril(),
-    "padding": (torch.arange(SOURCE) < torch.tensor([[7], [4], [0]]))[:, None, None],  # the last may attend to nothing
+    "padding": (torch.arange(SOURCE) < torch.tensor([[7], [4], [0]]))[:, None, None],  # the last row is fully masked
 }
 
 
@@ -48,7 +48,7 @@ def test_values_and_gradients_are_those_of_the_formula(
 
 
 def test_a_row_that_comes_back_as_nan_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some kernels give NaN where nothing may be attended to; NaN times zero would still be NaN."""
+    """Some kernels return NaN for fully masked rows, and multiplying by zero would keep it NaN."""
     plain = F.scaled_dot_product_attention
 
     def with_nan(*arguments: Tensor, **options: object) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bahdanau's recurrence in one function against the loop that autograd differentiates."""
+"""The fused Bahdanau recurrence against the loop that autograd differentiates."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ LENGTHS = (6, 4, 0, 1)  # one sentence is empty
 
 
 class Case:
-    """A layer, its attention and what they read, all in need of gradients."""
+    """A layer, its attention and their inputs, all requiring gradients."""
 
     def __init__(self, score: str = "additive", dtype: torch.dtype = torch.float64, scale: float = 1.0) -> None:
         torch.manual_seed(0)
@@ -46,7 +46,7 @@ class Case:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """An entry for each call that took the one function."""
+    """One entry for each call of the fused function."""
     taken: list[bool] = []
 
     def watched(*operands: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -102,11 +102,9 @@ def test_projections_too_large_for_an_exponential_take_the_loop(calls: list[bool
     assert all(tensor.isfinite().all() for tensor in (*values, *gradients))
 
 
-def test_projections_just_small_enough_give_what_the_loop_gives(
-    calls: list[bool], use_reference: Callable[[], None]
-) -> None:
+def test_projections_just_small_enough_equal_the_loop(calls: list[bool], use_reference: Callable[[], None]) -> None:
     case = Case(dtype=torch.float32)
-    with torch.no_grad():  # keys of 39.9, of either sign, and queries of nearly 40 at most
+    with torch.no_grad():  # keys of ±39.9, and queries of at most just under 40
         prepared = case.attention.prepare(case.inputs[3], case.mask).prepared
         case.attention.score.key_projection.weight.mul_(39.9 / prepared.abs().max())
         query_weight = case.attention.score.query_projection.weight

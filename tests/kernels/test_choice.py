@@ -1,4 +1,4 @@
-"""When kernels take the place of the reference formulas, and that nobody else decides it."""
+"""When kernels replace the reference formulas, and that only one module decides it."""
 
 import re
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_autocast_and_compilation() -> None:
     assert use_kernels(torch.zeros(2))
 
 
-def test_nobody_else_asks_for_the_device() -> None:
+def test_no_other_module_checks_the_device() -> None:
     files = [path for room in ("attention", "models", "kernels") for path in (PACKAGE / room).rglob("*.py")]
     files += [
         PACKAGE / "training/objectives/cross_entropy.py",

@@ -23,7 +23,7 @@ def operands(num_positions: int, dtype: torch.dtype, with_bias: bool) -> tuple[t
 
 @pytest.mark.parametrize("label_smoothing", SMOOTHING)
 @pytest.mark.parametrize("with_bias", [True, False])
-@pytest.mark.parametrize("num_positions", [0, 1, 16, 37])  # none, fewer than a chunk, whole chunks, and a part of one
+@pytest.mark.parametrize("num_positions", [0, 1, 16, 37])  # none, less than a chunk, whole chunks, and a partial one
 def test_value_and_gradients_equal_torchs(
     monkeypatch: pytest.MonkeyPatch, num_positions: int, with_bias: bool, label_smoothing: float
 ) -> None:

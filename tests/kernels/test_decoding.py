@@ -1,4 +1,4 @@
-"""The parts of a fast decoding step against the modules and formulas that they stand for."""
+"""The kernels of a decoding step against the modules and formulas they replace."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from translator.kernels.key_value_cache import KeyValue
 from translator.models.transformer_decoding import attend
 from translator.models.transformer_layers import LayerOptions, Residual
 
-SIZES = pytest.mark.parametrize("num_keys", [1, 4, 150])  # small products and large ones
+SIZES = pytest.mark.parametrize("num_keys", [1, 4, 150])  # small and large products
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Dropout from random bytes: its rate, its scale, its gradient and what it has in common with torch's."""
+"""Dropout from random bytes: rate, scale, gradient, and moments compared with torch's dropout."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ RATES = (0.01, 0.1, 0.3, 0.5, 0.9)
 @pytest.mark.parametrize("rate", RATES)
 def test_rate_is_the_nearest_multiple_of_a_256th(rate: float) -> None:
     torch.manual_seed(0)
-    size = 1_000_003  # no multiple of eight: the last bytes of the last draw stay unused
+    size = 1_000_003  # not a multiple of eight: the last draw is only partly used
     dropped = (byte_dropout(torch.ones(size), rate) == 0).double().mean().item()
     expected = round(rate * 256) / 256
     assert abs(dropped - expected) < 5 * math.sqrt(expected * (1 - expected) / size)
@@ -24,7 +24,7 @@ def test_rate_is_the_nearest_multiple_of_a_256th(rate: float) -> None:
 
 @pytest.mark.parametrize("position", range(8))
 def test_every_byte_of_a_draw_is_uniform(position: int) -> None:
-    # A signed 64-bit draw that is never negative would drop every eighth element twice as often.
+    # If the signed 64-bit draws were never negative, every eighth element would be dropped twice as often.
     torch.manual_seed(1)
     dropped = byte_dropout(torch.ones(400_000), 0.25).view(-1, 8)[:, position] == 0
     assert abs(dropped.double().mean().item() - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 50_000)
@@ -64,9 +64,9 @@ def test_adding_to_the_residual_draws_the_same_mask() -> None:
 
 
 def test_mean_and_variance_are_those_of_torchs(use_reference: Callable[[], None]) -> None:
-    """The two draw different masks, so they can be compared in distribution only."""
+    """The two draw different masks, so only their distributions can be compared."""
     torch.manual_seed(5)
-    x, dropout = torch.full((400_000,), 2.0), Dropout(0.25)  # a rate that bytes meet exactly
+    x, dropout = torch.full((400_000,), 2.0), Dropout(0.25)  # a rate that bytes represent exactly
 
     def moments(y: Tensor) -> Tensor:
         return torch.stack((y.mean(), y.var()))

@@ -1,4 +1,4 @@
-"""The shared cache against one that keeps each hypothesis's keys in a list of its own and copies them all."""
+"""The shared cache against one that keeps a separate list of keys for each hypothesis and copies them all."""
 
 import random
 
@@ -17,7 +17,7 @@ def new_cache(num_sentences: int) -> KeyValueCache:
 
 
 def write(cache: KeyValueCache, marks: Tensor) -> KeyValueCache:
-    """One more step, in which row r has keys and values that are all marks[r] plus a hundred for each layer."""
+    """Appends a step: all keys and values of row r are marks[r], plus 100 per layer."""
     num_sentences = cache.storage.keys.shape[1]
     cache = cache.extended(len(marks) // num_sentences)
     for layer, (keys, values) in enumerate(cache.newest()):
@@ -28,7 +28,7 @@ def write(cache: KeyValueCache, marks: Tensor) -> KeyValueCache:
 
 
 def seen(cache: KeyValueCache, num_rows: int) -> list[list[tuple[int, float]]]:
-    """For each row the positions and marks of the entries that it may see, as every layer and head has them."""
+    """The (position, mark) of every entry visible to each row; checks that all layers and heads agree."""
     num_sentences = cache.storage.keys.shape[1]
     bias = cache.attention_bias() + torch.zeros(num_sentences * HEADS, 1, cache.num_entries)
     bias = bias.expand(-1, num_rows // num_sentences, -1).unflatten(0, (num_sentences, HEADS)).transpose(1, 2)
@@ -52,8 +52,8 @@ def seen(cache: KeyValueCache, num_rows: int) -> list[list[tuple[int, float]]]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_hypothesis_sees_what_it_came_through(seed: int) -> None:
-    """A walk of forty steps, with hypotheses chosen, repeated and left out, and sentences that leave."""
+def test_a_hypothesis_sees_its_own_history(seed: int) -> None:
+    """Forty random steps in which hypotheses are kept, duplicated and dropped, and sentences finish."""
     chance = random.Random(seed)
     num_sentences, width = 4, 1
     cache, expected = new_cache(num_sentences), [[] for _ in range(num_sentences)]
@@ -71,7 +71,7 @@ def test_a_hypothesis_sees_what_it_came_through(seed: int) -> None:
         expected, num_sentences, width = [expected[row] for row in rows], len(kept), new_width
 
 
-def test_successors_of_one_cache_leave_each_other_alone() -> None:
+def test_successors_of_one_cache_are_independent() -> None:
     cache = write(new_cache(2), torch.tensor([1.0, 2.0]))
     first, second = write(cache, torch.tensor([3.0, 4.0])), write(cache, torch.tensor([5.0, 6.0]))
     assert first.storage is cache.storage
@@ -86,7 +86,7 @@ def test_a_relative_bias_is_given_the_steps_of_query_and_entries() -> None:
         cache = write(cache, torch.zeros(4))
     heads = torch.arange(1.0, HEADS + 1).view(1, HEADS, 1, 1)
     bias = cache.attention_bias(lambda queries, keys: (keys - queries[:, None]) * heads)  # (B·H, K, N)
-    expected = torch.tensor([-2.0, -1, -1, 0, 0]) * heads.view(-1, 1, 1)  # one entry, then two a step
+    expected = torch.tensor([-2.0, -1, -1, 0, 0]) * heads.view(-1, 1, 1)  # one entry, then two per step
     visible = cache.attention_bias() == 0
     assert torch.equal(bias[visible], expected.repeat(2, 2, 1)[visible])
 

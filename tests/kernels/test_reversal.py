@@ -1,4 +1,4 @@
-"""Reversing sentences within their lengths against `gather` and against lists."""
+"""Reversing sentences within their lengths, against `gather` and against lists."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def test_values_and_gradients_are_those_of_gather(dtype: torch.dtype) -> None:
     assert torch.equal(*gradients)
 
 
-def test_twice_is_not_at_all() -> None:
+def test_reversing_twice_is_the_identity() -> None:
     sequence, steps = torch.randn(5, 4, 3), reversed_steps(torch.tensor(LENGTHS), 5)
     assert torch.equal(reverse(reverse(sequence, steps), steps), sequence)
 

@@ -1,4 +1,4 @@
-"""The masked softmax as one function against the formula that autograd differentiates."""
+"""The fused masked softmax against the formula that autograd differentiates."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def test_values_and_gradients_are_those_of_the_formula(
 ) -> None:
     torch.manual_seed(0)
     scores = (3 * torch.randn(2, 3, 4, 5, dtype=dtype)).requires_grad_()
-    mask = torch.rand(mask_shape) < 0.6  # with rows in which nothing may be attended to
+    mask = torch.rand(mask_shape) < 0.6  # some rows are fully masked
     direction = torch.randn_like(scores)
 
     def value_and_gradient(softmax: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
@@ -25,7 +25,7 @@ def test_values_and_gradients_are_those_of_the_formula(
         return weights, torch.autograd.grad((weights * direction).sum(), scores)[0]
 
     fused = value_and_gradient(fused_masked_softmax)
-    assert torch.equal(masked_softmax(scores, mask), fused[0])  # which takes it
+    assert torch.equal(masked_softmax(scores, mask), fused[0])  # masked_softmax uses the kernel
     use_reference()
     reference = value_and_gradient(masked_softmax)
     torch.testing.assert_close(fused, reference, rtol=tolerance, atol=tolerance)

@@ -1,4 +1,4 @@
-"""The best continuations against `topk` of all sums."""
+"""The best continuations against `topk` over all sums."""
 
 import math
 

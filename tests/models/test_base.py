@@ -1,4 +1,4 @@
-"""What all models share."""
+"""Code shared by all models."""
 
 import pytest
 from torch import nn
@@ -6,9 +6,9 @@ from torch import nn
 from translator.models.base import evaluation_mode
 
 
-def test_evaluation_mode_ends_with_every_part_as_it_was() -> None:
+def test_evaluation_mode_restores_the_mode_of_every_submodule() -> None:
     model = nn.Sequential(nn.Dropout(), nn.Sequential(nn.Dropout(), nn.Linear(2, 2)))
-    model[1].eval()  # frozen, say, while the rest is trained
+    model[1].eval()  # e.g. frozen while the rest is trained
     before = [module.training for module in model.modules()]
     with evaluation_mode(model):
         assert not any(module.training for module in model.modules())

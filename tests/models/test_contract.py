@@ -1,4 +1,4 @@
-"""What the contract of `translator.models.base` promises, for both architectures with every score and variant."""
+"""The contract of `translator.models.base`, for both architectures with every score and variant."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ def model(request: pytest.FixtureRequest) -> Seq2Seq:
     return make(request.param)
 
 
-# --- what an output may depend on
+# --- what an output depends on
 
 
 @pytest.mark.parametrize("lengths", [(5, 9, 1, 3), (4, 4), (1, 8)])
@@ -41,7 +41,7 @@ def test_a_sentence_alone_equals_the_sentence_in_a_batch(model: Seq2Seq, seed: i
         assert_equal(alone, together[row])
 
 
-def test_no_output_knows_the_future(model: Seq2Seq) -> None:
+def test_outputs_do_not_depend_on_future_tokens(model: Seq2Seq) -> None:
     source, source_mask, target_in = batch = make_batch((5, 9, 1))
     expected = logits(model, batch)
     for t in range(1, target_in.shape[1]):
@@ -49,18 +49,18 @@ def test_no_output_knows_the_future(model: Seq2Seq) -> None:
         changed[:, t:] = (changed[:, t:] + 5) % VOCAB
         actual = logits(model, (source, source_mask, changed))
         assert_equal(actual[:, :t], expected[:, :t])
-        assert (actual[:, t] - expected[:, t]).abs().amax(-1).min() > 1e-6  # the present is known
+        assert (actual[:, t] - expected[:, t]).abs().amax(-1).min() > 1e-6  # but they depend on the current one
 
 
 def test_outputs_depend_on_the_source(model: Seq2Seq) -> None:
-    """Without this, a model that reads nothing would keep all the invariants."""
+    """Otherwise a model that ignores its input would pass all the other tests."""
     source, source_mask, target_in = batch = make_batch((5, 9, 1))
     changed = torch.where(source_mask, (source + 5) % VOCAB, source)
     moved = (logits(model, (changed, source_mask, target_in)) - logits(model, batch)).abs().amax(-1)
     assert moved.min() > 1e-6
 
 
-# --- the two ways to decode
+# --- step by step against teacher forcing
 
 
 def test_step_by_step_equals_teacher_forcing(model: Seq2Seq) -> None:
@@ -74,10 +74,10 @@ def test_step_by_step_equals_teacher_forcing(model: Seq2Seq) -> None:
 
 @pytest.mark.parametrize("num_fed", [0, 1, 3])
 def test_hypotheses_of_one_sentence_are_decoded_like_sentences(model: Seq2Seq, num_fed: int) -> None:
-    """After `num_fed` steps three rows come of each sentence; each equals its own sentence with its own target."""
+    """After `num_fed` steps each sentence branches into three rows; each equals a sentence with that target."""
     source, source_mask, _ = batch = make_batch((5, 9, 1))
     rows = torch.arange(3).repeat_interleave(3)
-    targets = make_batch((1,) * 9, seed=4)[2]  # (R, T), one for each hypothesis
+    targets = make_batch((1,) * 9, seed=4)[2]  # (R, T), one per hypothesis
     targets[:, :num_fed] = targets[::3, :num_fed].repeat_interleave(3, 0)
     expected = logits(model, (source[rows], source_mask[rows], targets))
     state = start(model, batch)
@@ -100,7 +100,7 @@ def test_hypotheses_of_one_sentence_are_decoded_like_sentences(model: Seq2Seq, n
     ],
 )
 def test_select_commutes_with_step(model: Seq2Seq, hypotheses: list[int], sentences: list[int] | None) -> None:
-    """Also where the number of hypotheses of a sentence grows or shrinks and where sentences end and others go on."""
+    """Also if the number of hypotheses per sentence grows or shrinks, and if some sentences finish before others."""
     state = start(model, make_batch((5, 9, 1))).select(torch.arange(3).repeat_interleave(2))
     targets = make_batch((1,) * 6, seed=2)[2]
     _, _, state = feed(model, state, targets[:, :3])
@@ -115,8 +115,8 @@ def test_select_commutes_with_step(model: Seq2Seq, hypotheses: list[int], senten
     )
 
 
-def test_a_state_is_a_value(model: Seq2Seq) -> None:
-    """It can be used twice, other sentences may come between, and it is the same the second time."""
+def test_decoding_does_not_change_a_state(model: Seq2Seq) -> None:
+    """It can be used twice, with other sentences decoded in between, and gives the same result both times."""
     batch = make_batch((5, 9, 1))
     _, _, state = feed(model, start(model, batch), batch[2][:, :2])
     before, _, _ = feed(model, state, batch[2][:, 2:])

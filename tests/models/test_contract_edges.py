@@ -1,4 +1,4 @@
-"""Every model in training, on unusual sources, devices and types, and compiled."""
+"""Every model in training, on unusual sources, on other devices and dtypes, and compiled."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ from support.contract_cases import (
 from translator.attention.scores import SCORES
 from translator.models.base import Seq2Seq
 
-# Compiling takes seconds: one model of each kind always, the variants in the slow tests.
+# Compiling takes seconds: one model of each kind always runs, the variants only in the slow tests.
 COMPILED = [name if name in KINDS else pytest.param(name, marks=pytest.mark.slow) for name in TRAINING_MODELS]
 
 
@@ -45,8 +45,8 @@ def test_every_parameter_receives_a_gradient(name: str) -> None:
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
 
 
-def test_padding_has_no_part_in_the_gradient(model: Seq2Seq) -> None:
-    """The gradient of a batch is that of its sentences, whatever stands under the padding."""
+def test_padding_does_not_affect_the_gradient(model: Seq2Seq) -> None:
+    """The gradient of a batch is that of its sentences, whatever the padding contains."""
     source, source_mask, target_in = make_batch((5, 9, 1))
     gradients = []
     for junk in (0, 7):
@@ -90,7 +90,7 @@ def test_models_that_see_the_whole_target_refuse_to_sample(name: str) -> None:
 
 
 def test_a_source_without_any_word(model: Seq2Seq) -> None:
-    """A fully masked source attends to nothing, gives finite numbers and gradients, and disturbs no neighbour."""
+    """A fully masked source gets no attention, has finite outputs and gradients, and does not affect the others."""
     source, source_mask, target_in = make_batch((5, 0, 3))
     decoded = model(source, source_mask, target_in, need_weights=True)
     assert decoded.attention is not None
@@ -107,7 +107,7 @@ def test_a_source_without_any_word(model: Seq2Seq) -> None:
 
 
 @pytest.mark.parametrize("lengths", [(0,), (0, 0), (1,), (1, 1)])
-def test_batches_of_nothing_but_the_shortest_sources(model: Seq2Seq, lengths: tuple[int, ...]) -> None:
+def test_batches_of_only_the_shortest_sources(model: Seq2Seq, lengths: tuple[int, ...]) -> None:
     batch = make_batch(lengths, target_length=1)
     assert logits(model, batch).isfinite().all()
     assert_equal(feed(model, start(model, batch), batch[2])[0], logits(model, batch))
@@ -163,7 +163,7 @@ def test_bfloat16(name: str) -> None:
 
 @pytest.mark.parametrize("name", COMPILED)
 def test_training_forward_is_one_graph(name: str) -> None:
-    """No graph break in the forward with dropout, whatever the variant."""
+    """The forward pass with dropout has no graph break in any variant."""
     torch._dynamo.reset()
     model, batch = make(name).train(), make_batch((2, 3), target_length=3)
     states = torch.compile(model, fullgraph=True, backend="eager")(*batch).states

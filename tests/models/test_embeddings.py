@@ -1,4 +1,4 @@
-"""Which of the three matrices at the edges of a model are one."""
+"""Tying of the source embedding, target embedding and output projection."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from translator.models.embeddings import Embeddings
 
 
 @pytest.mark.parametrize(("tie", "num_matrices"), [("none", 3), ("target", 2), ("all", 1)])
-def test_tied_matrices_are_one(tie: str, num_matrices: int) -> None:
+def test_tied_matrices_are_shared(tie: str, num_matrices: int) -> None:
     embeddings = Embeddings(9, 9, 4, tie, bias=True)
     matrices = [embeddings.source.weight, embeddings.target.weight, embeddings.output_weight]
     assert len({matrix.data_ptr() for matrix in matrices}) == num_matrices
@@ -21,7 +21,7 @@ def test_ids_are_looked_up_on_their_own_side() -> None:
     assert torch.equal(embeddings.target(ids)[1, 0], embeddings.output_weight[6])
 
 
-def test_logits_begin_with_a_variance_of_one() -> None:
+def test_initial_logits_have_unit_variance() -> None:
     torch.manual_seed(0)
     weight = Embeddings(9, 4_000, 256, "none").output_weight
     state = torch.nn.functional.layer_norm(torch.randn(256), (256,))

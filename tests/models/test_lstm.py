@@ -1,4 +1,4 @@
-"""The recurrent model against formulas written out in numpy, packed sequences and torch's own LSTM."""
+"""The recurrent model against its formulas in numpy, packed sequences and torch's LSTM."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ def make(**options: Any) -> LstmSeq2Seq:
     torch.manual_seed(3)
     options = {"encoder_layers": 1, "decoder_layers": 1, **options}
     model = LstmSeq2Seq(VOCAB, VOCAB, EMBEDDING, HIDDEN, ATTENTION, **options).double().eval()
-    for parameter in model.parameters():  # zeros and ones would hide a bias that is used wrongly
+    for parameter in model.parameters():  # zeros and ones could hide a misused bias
         nn.init.normal_(parameter, std=0.4)
     return model
 
@@ -69,7 +69,7 @@ def numpy_annotations(weights: dict[str, Array], words: list[Array]) -> tuple[Ar
 
 
 def numpy_classic(weights: dict[str, Array], source: list[int], target_in: list[int]) -> Iterator[tuple[Array, Array]]:
-    """One sentence, one step after the other, formula by formula: yields logits and attention."""
+    """One sentence, step by step, formula by formula; yields logits and attention."""
     table = weights["embeddings.output_weight"]  # tied to the decoder's embedding
     annotations, summary = numpy_annotations(weights, [weights["embeddings.source.weight"][word] for word in source])
     hidden = np.tanh(weights["decoder.start_hidden.weight"] @ summary + weights["decoder.start_hidden.bias"])
@@ -171,7 +171,7 @@ def test_encoder_equals_packed_sequences(num_layers: int) -> None:
     torch.testing.assert_close(encoder.backwards[0].recurrent_weight.grad, packed.weight_hh_l0_reverse.grad)
 
 
-def test_a_source_without_words_is_zero_attention_and_no_trouble(batch: tuple[Tensor, Tensor, Tensor]) -> None:
+def test_a_source_without_words_has_zero_attention_and_finite_gradients(batch: tuple[Tensor, Tensor, Tensor]) -> None:
     model = make().train()
     source, mask, target_in = batch
     mask[1] = False
@@ -228,7 +228,7 @@ def test_teacher_forcing_that_nearly_never_samples_equals_full_teacher_forcing(
     torch.testing.assert_close(sampled, forced, rtol=1e-11, atol=1e-12)
 
 
-def test_without_teacher_forcing_the_model_hears_only_itself(batch: tuple[Tensor, Tensor, Tensor]) -> None:
+def test_without_teacher_forcing_the_model_reads_only_its_own_output(batch: tuple[Tensor, Tensor, Tensor]) -> None:
     model = make(decoder_layers=2)
     free = model.project(model(*batch, teacher_forcing=0.0).states)
     state, tokens = model.start(model.encode(*batch[:2])), batch[2][:, 0]
@@ -239,13 +239,13 @@ def test_without_teacher_forcing_the_model_hears_only_itself(batch: tuple[Tensor
     assert not torch.equal(free, model.project(model(*batch).states))
 
 
-def test_sampling_mixes_tokens_in_the_given_share() -> None:
+def test_sampling_mixes_tokens_in_the_given_ratio() -> None:
     model = make()
     seen: list[Tensor] = []
     embed = model.embeddings.target
     embed.register_forward_hook(lambda module, inputs, output: seen.append(inputs[0]))
     source = torch.full((400, 3), 5)
-    target_in = torch.full((400, 4), 2)  # the untrained model hardly ever answers BOS
+    target_in = torch.full((400, 4), 2)  # BOS, which the model never predicts (see the bias below)
     with torch.no_grad():
         model.embeddings.output_bias[2] = -100.0
     torch.manual_seed(0)
@@ -273,7 +273,7 @@ def test_variational_dropout_keeps_its_mask_over_time_and_changes_it_between_sen
 
 
 def test_variational_sampling_uses_one_mask_for_all_steps() -> None:
-    """The sampled decoder goes step by step, but must not draw new masks at each."""
+    """Scheduled sampling decodes step by step, but must not draw a new mask at every step."""
     model = make(dropout=0.5, dropout_kind="variational").train()
     source, mask = torch.full((4, 3), 5), torch.ones(4, 3, dtype=torch.bool)
     target_in = torch.full((4, 6), 2)
@@ -308,7 +308,7 @@ def test_impossible_options_are_refused_by_name(options: dict[str, Any], message
 
 
 @pytest.mark.parametrize("attend", ["classic", "parallel"])
-def test_first_values_keep_memory_and_small_logits(attend: str) -> None:
+def test_initialization_is_orthogonal_with_unit_forget_bias_and_small_logits(attend: str) -> None:
     torch.manual_seed(0)
     model = LstmSeq2Seq(50, 50, 64, 64, 64, 2, 2, attend=attend).eval()
     recurrent = model.encoder.forwards[0].recurrent_weight.chunk(4)[0]

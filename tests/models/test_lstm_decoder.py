@@ -1,4 +1,4 @@
-"""The bridge to the decoder and the refusal of an unknown way to attend; its formulas are checked in test_lstm.py."""
+"""The bridge to the decoder and the `attend` option; the formulas are tested in test_lstm.py."""
 
 import numpy as np
 import pytest
@@ -31,6 +31,6 @@ def test_every_layer_starts_from_its_own_share_of_the_bridge(attend: str) -> Non
             np.testing.assert_allclose(found[number].detach().numpy(), expected, rtol=1e-12)
 
 
-def test_an_unknown_way_to_attend_is_refused() -> None:
+def test_an_unknown_attend_option_is_refused() -> None:
     with pytest.raises(ValueError, match="one of classic, parallel, not both"):
         make("both")

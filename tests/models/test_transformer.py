@@ -1,4 +1,4 @@
-"""Layers against torch's own, and what is special to the Transformer. What all models share is in test_contract.py."""
+"""Layers against torch's, and behaviour specific to the Transformer. test_contract.py has what all models share."""
 
 import math
 
@@ -88,10 +88,10 @@ def test_decoder_layer_equals_torchs(norm_order: str) -> None:
 
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
 def test_whole_model_equals_torchs_transformer(norm_order: str) -> None:
-    """Embedding, positions, stacks, final norms and tied projection together."""
+    """Embedding, positions, stacks, final norms and tied projection combined."""
     ours = Transformer(17, 17, SIZE, INNER, HEADS, 2, 3, norm_order=norm_order, dropout=0.0)
     reference = nn.Transformer(SIZE, HEADS, 2, 3, INNER, dropout=0.0, batch_first=True, norm_first=norm_order == "pre")
-    if norm_order == "post":  # torch adds norms after the stacks in either order
+    if norm_order == "post":  # torch adds norms after the stacks for both norm orders
         reference.encoder.norm = reference.decoder.norm = None
     else:
         copy_norm(ours.encoder_norm, reference.encoder.norm)
@@ -161,7 +161,7 @@ def test_teacher_forcing_cannot_be_relaxed() -> None:
 
 
 @pytest.mark.parametrize("norm_order", ["pre", "post"])
-def test_a_deep_stack_begins_with_outputs_and_gradients_of_ordinary_size(norm_order: str) -> None:
+def test_a_deep_stack_starts_with_outputs_and_gradients_of_normal_size(norm_order: str) -> None:
     depth = 24
     model = Transformer(50, 50, 64, 128, 4, depth, depth, norm_order=norm_order, dropout=0.0)
     source, target = torch.randint(4, 50, (8, 10)), torch.randint(4, 50, (8, 10))
@@ -183,8 +183,8 @@ def test_hypotheses_of_a_sentence_share_its_memory() -> None:
     assert wide.target.storage.keys.data_ptr() == state.target.storage.keys.data_ptr()
 
 
-def test_two_continuations_of_a_state_leave_each_other_alone() -> None:
-    """Also where one of them has written its keys behind those that both have."""
+def test_two_continuations_of_a_state_are_independent() -> None:
+    """Even after one of them has appended its keys to the ones they share."""
     model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, dropout=0.0).eval()
     source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
     state = model.step(torch.tensor([2, 2]), model.start(model.encode(source, mask))).state
@@ -208,7 +208,7 @@ def test_a_table_of_slots_grows() -> None:
 
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "relative"])
-def test_steps_give_what_the_whole_target_gives(score: str, positions: str) -> None:
+def test_steps_equal_the_whole_target(score: str, positions: str) -> None:
     model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, score=score, positions=positions, dropout=0.0).double().eval()
     source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
     target = torch.randint(4, 17, (2, 5))
@@ -219,7 +219,7 @@ def test_steps_give_what_the_whole_target_gives(score: str, positions: str) -> N
         torch.testing.assert_close(logits, whole[:, position])
 
 
-def test_steps_know_no_dropout() -> None:
+def test_steps_apply_no_dropout() -> None:
     model = Transformer(17, 17, SIZE, INNER, HEADS, 1, 2, dropout=0.5, attention_dropout=0.5, activation_dropout=0.5)
     source, mask = torch.randint(4, 17, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
     state, tokens = model.eval().start(model.encode(source, mask)), torch.tensor([2, 2])

@@ -1,4 +1,4 @@
-"""The decoder one position at a time, as the search runs it, against all positions at once."""
+"""The decoder one position at a time, as in search, against all positions at once."""
 
 import pytest
 import torch

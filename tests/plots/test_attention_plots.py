@@ -39,18 +39,18 @@ def test_a_font_installed_after_matplotlib_made_its_list_is_found(monkeypatch: p
     new = font_manager.findfont("DejaVu Serif")
     known = [entry for entry in font_manager.fontManager.ttflist if entry.name == "DejaVu Sans"]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", known)
-    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [new, __file__])  # the second one is no font
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [new, __file__])  # the second is not a font
     has = {Path(new).name: "狗"}
     monkeypatch.setattr(fonts, "_characters_of", lambda path: frozenset(map(ord, has.get(Path(path).name, ""))))
     fonts._add_new_fonts.cache_clear()
     assert fonts_for("狗猫") == (["DejaVu Sans", "DejaVu Serif"], {"猫"})
 
 
-def test_a_font_that_is_gone_writes_nothing(tmp_path: Path) -> None:
+def test_a_missing_font_file_has_no_characters(tmp_path: Path) -> None:
     assert fonts._characters_of(str(tmp_path / "gone.ttf")) == frozenset()
 
 
-def test_missing_characters_are_told_of_once(
+def test_missing_characters_are_reported_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(fonts, "fonts_for", lambda text: ([], set(text) & {"狗", "猫"}))

@@ -1,4 +1,4 @@
-"""The kernel-regression script draws its picture and reports that the trained width is the best."""
+"""The kernel-regression script draws its figure and reports that the trained width is best."""
 
 import re
 import runpy

@@ -1,6 +1,6 @@
-"""The models that must keep the contract and the ways to ask them, shared by the tests of models.
+"""The models that must satisfy the contract, and helpers to run them.
 
-In float64, so that a deviation of 1e-9 is already a wrong mask and not a rounding.
+In float64, so that a deviation of 1e-9 is a wrong mask and not a rounding error.
 """
 
 import itertools
@@ -37,7 +37,7 @@ def lstm(**options: object) -> Seq2Seq:
 
 
 MODELS: dict[str, Callable[[], Seq2Seq]] = {}
-# Positions and orders of norms in all combinations, and every score, activation, norm and tying among them.
+# All combinations of positions and norm order, which between them cover every score, activation, norm and tying.
 for index, (positions, norm_order) in enumerate(
     itertools.product(("sinusoidal", "learned", "rotary", "none", "relative"), ("pre", "post"))
 ):
@@ -60,9 +60,9 @@ MODELS["lstm-shallow"] = lambda: lstm(encoder_layers=1, decoder_layers=1, tie_em
 MODELS["lstm-parallel-shallow"] = lambda: lstm(
     encoder_layers=1, decoder_layers=1, attend="parallel", tie_embeddings="all"
 )
-# One of each kind of decoder, where a test is slow and the score makes no difference.
+# One of each kind of decoder, for slow tests in which the score does not matter.
 KINDS = ["transformer-sinusoidal-pre-scaled_dot", "lstm-additive-classic", "lstm-additive-parallel"]
-# The kind of dropout is seen in training only.
+# The kind of dropout matters only in training.
 TRAINING_MODELS = {
     **MODELS,
     **{
@@ -94,7 +94,7 @@ def logits(model: Seq2Seq, batch: Batch) -> Tensor:
 
 
 def feed(model: Seq2Seq, state: State, tokens: Tensor) -> tuple[Tensor, Tensor, State]:
-    """Logits (R, T, V) and attention (R, L, H, T, S) after each of the tokens (R, T), and the last state."""
+    """Logits (R, T, V) and attention (R, L, H, T, S) after each token of (R, T), and the final state."""
     steps = []
     with torch.no_grad():
         for column in tokens.unbind(1):

@@ -1,4 +1,4 @@
-"""Small corpora in memory and the tokenizers that are trained on them, each once in a process."""
+"""Small in-memory corpora, and tokenizers trained on them once per process."""
 
 import random
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ ANIMAL_PAIRS = [
     for animal, tier in (("dog", "Hunde"), ("cat", "Katzen"), ("horse", "Pferde"), ("bird", "Vögel"))
     for number, zahl in (("two", "zwei"), ("three", "drei"), ("seven", "sieben"), ("twelve", "zwölf"))
 ]
-KINDS = {"bpe": 400, "unigram": 330, "char": 400}  # of tokenizers, and the size of the vocabulary of each
+KINDS = {"bpe": 400, "unigram": 330, "char": 400}  # tokenizer kind to vocabulary size
 
-# Made-up words of a few syllables, which a unigram model can split in many ways.
+# Syllables of made-up words, which a unigram model can split in many ways.
 SYLLABLES = ["ba", "kan", "to", "mir", "sel", "u", "lo", "den", "ri", "pas", "ge", "on"]
 MADE_UP_PAIRS = [
     (" ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(8)), "a")
@@ -48,7 +48,7 @@ def sample_target(tokenizer: Tokenizer, texts: list[str], sampling: float, seeds
 
 
 class ListCorpus(Corpus):
-    """Pairs in memory; counts how often they are read."""
+    """Pairs in memory; counts how many times they are read."""
 
     def __init__(self, pairs: list[tuple[str, str]], fingerprint: str = "a") -> None:
         self.name = "train (a list)"

@@ -1,4 +1,4 @@
-"""The `translate` command with a model that copies: `python -m support.fake_command`. Calls may be slowed down."""
+"""`python -m support.fake_command`: the `translate` command with a model that copies its input, optionally slowly."""
 
 import os
 import sys

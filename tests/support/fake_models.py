@@ -1,4 +1,4 @@
-"""Models whose every probability is known: what comes next is looked up by a code of all that came before."""
+"""Models whose probabilities are all known: the next token is looked up by a hash of everything before it."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ class TableState(State):
     def __init__(self, codes: Tensor, sentences: Tensor) -> None:
         assert codes.size(0) % sentences.size(0) == 0
         self.codes = codes  # (R,)
-        self.sentences = sentences  # (B,) a number that names the sentence's source
+        self.sentences = sentences  # (B,), a number that identifies the source
 
     def owners(self) -> Tensor:
         return self.sentences.repeat_interleave(self.codes.size(0) // self.sentences.size(0))
@@ -29,7 +29,7 @@ class TableState(State):
 
 
 class TableModel(Seq2Seq):
-    """Logits are `table[code]`, where the code is a hash of the source and of the target so far."""
+    """The logits are `table[code]`, where the code is a hash of the source and the target so far."""
 
     def __init__(self, table: Tensor) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class TableModel(Seq2Seq):
             state = step.state
             logits.append(step.logits)
         attention = None
-        if need_weights:  # the target's position t looks at the source's position t, as far as there is one
+        if need_weights:  # target position t attends to source position t, if it exists
             attention = torch.zeros(source.size(0), 1, 1, target_in.size(1), source.size(1), dtype=torch.double)
             lengths = source_mask.sum(1)
             for position in range(target_in.size(1)):
@@ -123,7 +123,7 @@ def all_outputs(model: TableModel, source: list[int], max_length: int) -> dict[t
         for output in itertools.product(pieces, repeat=length):
             code, total = start, 0.0
             for previous, following in itertools.pairwise((BOS, *output, EOS)):
-                code = (code * 37 + previous * 101 + 13) % len(log_table)  # as `next_codes`
+                code = (code * 37 + previous * 101 + 13) % len(log_table)  # as in `next_codes`
                 total += log_table[code][following]
             outputs[output] = total
     assert all(not math.isnan(score) for score in outputs.values())
@@ -140,7 +140,7 @@ class CopyState(State):
 
 
 class CopyModel(Seq2Seq):
-    """Writes its source again, and looks at the piece that it writes."""
+    """Copies its source, attending to the piece it copies."""
 
     def __init__(self, vocab_size: int) -> None:
         super().__init__()
@@ -189,7 +189,7 @@ class CopyModel(Seq2Seq):
 
 
 class ByteTokenizer:
-    """Every byte is a piece; translations come out in capitals, so that one sees what was translated."""
+    """Every byte is a piece; decoding upper-cases, so that translated text is recognisable."""
 
     fingerprint = "bytes"
     source_vocab_size = target_vocab_size = NUM_SPECIAL + 256

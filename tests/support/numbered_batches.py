@@ -1,4 +1,4 @@
-"""Batches that cost nothing to make, for tests of the thread that makes them."""
+"""Trivial batches, for tests of the prefetching thread."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from translator.errors import UserError
 
 
 class Numbers:
-    """Batches of one row with a number; may fail at one of them."""
+    """Batches of one numbered row; can be made to fail at one of them."""
 
     def __init__(self, fails_at: int = -1) -> None:
         self.fails_at = fails_at

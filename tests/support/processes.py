@@ -1,4 +1,4 @@
-"""The environment of the processes that tests start."""
+"""The environment for processes started by tests."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """That of this process, in which `translator` is the one of this checkout and `support` can be imported."""
+    """This process's environment, with `translator` from this checkout and `support` importable."""
     inherited = os.environ.get("PYTHONPATH")
     paths = [str(REPOSITORY), str(REPOSITORY / "tests"), *([inherited] if inherited else [])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)} | changes

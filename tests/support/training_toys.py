@@ -1,4 +1,4 @@
-"""A small model, a small corpus and a loader with an exact position, to run the real loop on."""
+"""A small model, a small corpus and a resumable loader, to run the real training loop on."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ VOCAB_SIZE = 23
 
 
 class ToyModel(Seq2Seq):
-    """The mean of the source plus the previous piece, through one hidden layer; input and output share a matrix."""
+    """The mean of the source plus the previous piece, through one hidden layer; embedding and output are tied."""
 
     def __init__(self, size: int = 12, dropout: float = 0.0) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def make_model(seed: int = 1, **options: Any) -> ToyModel:
 
 
 def make_batch(rows: range, seed: int = 0) -> Batch:
-    """Sentences whose content depends on their row alone, so that any split of the rows is the same corpus."""
+    """Sentences that depend only on their row, so that any split of the rows is the same corpus."""
     sources, targets = [], []
     for row in rows:
         rng = np.random.default_rng([seed, row])
@@ -91,7 +91,7 @@ def make_batch(rows: range, seed: int = 0) -> Batch:
 
 
 class ToyLoader:
-    """Batches of equal numbers of rows in an order that depends on (seed, epoch); ranks take turns."""
+    """Batches of equal size in an order set by (seed, epoch); the ranks split the rows of each batch."""
 
     def __init__(self, num_batches: int = 6, rows: int = 8, seed: int = 0, ranks: Ranks | None = None) -> None:
         self.num_batches, self.rows, self.seed = num_batches, rows, seed
@@ -117,11 +117,11 @@ class ToyLoader:
 
 
 def make_validator(model: nn.Module, ranks: Ranks | None = None, scores: list[float] | None = None) -> Validator:
-    """A real loss on held-out rows; `scores` are the BLEU values that successive validations pretend to find."""
+    """A real loss on held-out rows; `scores` are the fake BLEU values of successive validations."""
     values = iter(scores or [])
 
     def score(hypotheses: list[str], references: list[str], sources: list[str]) -> TextScores:
-        torch.rand(3)  # a careless metric must not change what is learnt
+        torch.rand(3)  # a metric that uses the global RNG must not affect training
         return TextScores({"bleu": next(values, 1.0), "chrf": 2.0}, {"bleu": "signature"}, {"empty": 0.0})
 
     return Validator(
@@ -138,7 +138,7 @@ def make_validator(model: nn.Module, ranks: Ranks | None = None, scores: list[fl
 
 
 def make_trainer(folder: Path, **changes: Any) -> Trainer:
-    """A trainer with everything switched on that a checkpoint must remember; `changes` replaces parts or settings."""
+    """A trainer with everything enabled that a checkpoint must save; `changes` replaces parts or settings."""
     options: dict[str, Any] = {"max_updates": 12, "validate_every": 5, "best_metric": "loss", "update_tokens": 60}
     fields = set(TrainerSettings.__dataclass_fields__)
     options |= {key: changes.pop(key) for key in list(changes) if key in fields}
@@ -179,11 +179,11 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 
 
 class Stop(Exception):  # noqa: N818
-    """What a test raises where a real run would be killed."""
+    """Raised by tests where a real run would be killed."""
 
 
 def stop_after(count: int) -> Callable[..., None]:
-    """A function that raises `Stop` when it has been called `count` times."""
+    """A function that raises `Stop` once it has been called `count` times."""
     calls = iter(range(count))
 
     def call(*arguments: object) -> None:
@@ -206,8 +206,8 @@ class LossKeeper(Monitor):
 
 
 def make_double_trainer(folder: Path, ranks: Ranks) -> tuple[Trainer, list[float]]:
-    """A trainer of one of several processes, in float64, and the losses of its updates."""
+    """The trainer of one rank in float64, and the losses of its updates."""
     losses: list[float] = []
-    model = make_model(seed=1 + ranks.rank).double()  # the first rank's weights count, whatever the others start with
+    model = make_model(seed=1 + ranks.rank).double()  # rank 0's weights are used, whatever the others start with
     monitor = LossKeeper(losses, ranks.rank)
     return make_trainer(folder, model=model, ranks=ranks, monitor=monitor, **DOUBLE_SETTINGS), losses
