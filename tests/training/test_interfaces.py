@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from translator.training.loss import LossOutput, TranslationLoss
-
 from support.training_toys import ToyLoader, make_trainer, same, weights
 from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
-from translator.training.interfaces import Loader, Loss
+from translator.training.interfaces import Loader, Loss, LossOutput
+from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.random_state import seed_everything
 
 
@@ -34,7 +33,7 @@ class BareLoader:
 
 
 def test_any_loader_and_any_function_will_do(tmp_path: Path) -> None:
-    cross_entropy = TranslationLoss(0.1)
+    cross_entropy = CrossEntropy(0.1)
 
     def function(model: Seq2Seq, batch: Any, *, teacher_forcing: float = 1.0) -> LossOutput:
         return cross_entropy(model, batch, teacher_forcing=teacher_forcing)
