@@ -89,6 +89,11 @@ class Snapshots:
         if checkpoint is None:
             return None
         state = checkpoint.state
+        if state["format_version"] > _STATE_FORMAT:
+            raise UserError(
+                f"{checkpoint.path}: written by a newer version of translator (format {state['format_version']}, this"
+                f" one knows {_STATE_FORMAT}); update translator"
+            )
         if len(state["ranks"]) != self.ranks.count:
             raise UserError(
                 f"{checkpoint.path}: written by {len(state['ranks'])} processes, now there are {self.ranks.count};"
