@@ -128,5 +128,5 @@ class Snapshots:
 def report_failed_write(problem: str, required: bool, notify: Notify) -> None:
     """A full disk stops a run only where it could not go on afterwards."""
     if required:
-        raise UserError(f"{problem}. Earlier checkpoints are untouched; make room and resume")
-    notify(f"{problem}. Earlier checkpoints are untouched; training goes on and will try again")
+        raise UserError(f"{problem}. What was written before is untouched; make room and resume")
+    notify(f"{problem}. What was written before is untouched; training goes on and will try again")
