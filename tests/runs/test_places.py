@@ -14,6 +14,7 @@ from support.processes import environment
 from translator import cli, train
 from translator.build import run_directory
 from translator.errors import UserError
+from translator.runs.directory import RunDirectory
 
 TINY = [
     *("trainer=smoke", "trainer.max_updates=2", "trainer.validate_every=2", "trainer.device=cpu"),
@@ -59,6 +60,11 @@ def test_a_run_where_nothing_can_be_made_is_refused_before_the_work(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("no_data")
+def test_a_name_that_is_too_long_is_refused_before_the_work(tmp_path: Path) -> None:
+    assert "cannot be written (File name too long)" in refusal(options_in(tmp_path, run_dir=tmp_path / ("a" * 300)))
+
+
+@pytest.mark.usefixtures("no_data")
 def test_runs_that_is_a_file_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").touch()
@@ -98,6 +104,19 @@ def test_figures_that_cannot_be_written_are_written_after_resuming(
     assert not (tmp_path / "run" / "metrics.json").exists()
     cli.main(train.run, [f"resume={tmp_path / 'run'}"])
     assert (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_a_run_that_another_process_trains_is_not_resumed(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    cli.main(train.run, options_in(tmp_path))
+    run = RunDirectory(tmp_path / "run")
+    run.metrics.unlink()
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
+    with run.locked():
+        assert "another process is training this run" in refusal([f"resume={run.path}"])
+    assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before, "nothing was touched"
+    cli.main(train.run, [f"resume={run.path}"])
+    assert run.metrics.exists()
 
 
 @pytest.fixture

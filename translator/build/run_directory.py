@@ -22,10 +22,11 @@ def check_places(config: Config) -> None:
     """Refuses folders that cannot be used, before hours are spent on the data. Makes none of them."""
     path = Path(config.run_dir) if config.run_dir else RUNS
     directory = RunDirectory(path)
-    if config.resume:
-        directory.check_is_run()
-    elif config.run_dir:
-        directory.check_free()
+    with explain_write_errors("run_dir", path):  # a name may be too long even to ask whether it exists
+        if config.resume:
+            directory.check_is_run()
+        elif config.run_dir:
+            directory.check_free()
     require_writable("run_dir", path)
     # These need not be writable where everything is in them already.
     require_folder("data.cache_dir", Path(config.data.cache_dir))
