@@ -254,6 +254,106 @@ def test_a_resumed_run_keeps_its_configuration_except_for_overrides(
     assert "no run is there" in refusal(f"resume={tmp_path / 'nowhere'}")
 
 
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    save_file(composed("model=lstm"), tmp_path / "config.yaml")
+    return tmp_path / "config.yaml"
+
+
+def without_checksum(text: str) -> str:
+    """As an earlier version, or somebody who has edited the file, leaves it."""
+    first, _, rest = text.partition("\n")
+    assert "sha256" in first
+    return rest
+
+
+@pytest.mark.parametrize("place", ["run_dir: null", "score: additive", "source: en"])
+def test_a_saved_configuration_is_never_resolved(
+    saved: Path, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("A_SECRET", "hunter2")
+    text = without_checksum(saved.read_text())
+    assert place in text
+    saved.write_text(text.replace(place, place.split(":")[0] + ": ${oc.env:A_SECRET}"))
+    with pytest.raises(UserError) as caught:
+        load_file(saved)
+    refused = refusal(f"resume={saved.parent}"), refusal("--cfg", "job", f"resume={saved.parent}")
+    for message in (str(caught.value), *refused):
+        assert f"{saved.resolve()}: damaged" in message.replace(str(saved), str(saved.resolve()))
+        assert "${oc.env:A_SECRET}" in message
+        assert "hunter2" not in message
+    assert "hunter2" not in capsys.readouterr().out
+
+
+def test_what_the_environment_holds_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_SECRET", "hunter2")
+    monkeypatch.setenv("NAME", "${oc.env:A_SECRET}")
+    message = refusal("run_dir=${oc.env:NAME}")
+    assert "run_dir=${oc.env:A_SECRET}" in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"- a\n- b\n",
+        b"5",
+        b"just text",
+        b"\x00\x01\xff\xfe" * 50,
+        b"model: [\n",
+        b"model: !!python/object/apply:os.system ['false']\n",
+        b"a: &a [*a]\n",
+        b"? [1, 2]\n: 3\n",
+        b"5: 6\n",
+        b"model: ???\n",
+        b"[" * 5_000,
+        "model: lstm\n".encode("utf-16"),
+    ],
+)
+def test_what_is_no_configuration_is_refused_in_one_line(saved: Path, content: bytes) -> None:
+    saved.write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        load_file(saved)
+    assert str(caught.value).startswith(f"{saved}: damaged (")
+    assert "\n" not in str(caught.value)
+
+
+def refused_or_read(path: Path) -> Config | str:
+    """The configuration, or the message of its refusal; anything else is a traceback."""
+    try:
+        return load_file(path)
+    except UserError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("shift", range(2))
+def test_no_value_in_a_saved_configuration_ends_in_a_traceback(saved: Path, shift: int) -> None:
+    """Every option in turn gets a value that is mostly wrong."""
+    values = ["[]", "{}", "null", "???", "1e999", "2024-01-01", "!!binary aGk=", "yes", "-1", "${x}", "[{a: b}]"]
+    lines = without_checksum(saved.read_text()).splitlines()
+    for number in range(shift, len(lines), 2):
+        changed = f"{lines[number].split(':')[0]}: {values[number % len(values)]}"
+        saved.write_text("\n".join([*lines[:number], changed, *lines[number + 1 :]]) + "\n")
+        answer = refused_or_read(saved)
+        assert isinstance(answer, Config) or (answer.startswith(str(saved)) and "\n" not in answer), changed
+
+
+def test_no_flipped_bit_changes_a_saved_configuration_unnoticed(saved: Path) -> None:
+    content, config = saved.read_bytes(), load_file(saved)
+    first_line = content.index(b"\n")
+    for place in [*range(0, first_line, 10), first_line, *range(first_line, len(content), 7)]:
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        saved.write_bytes(damaged)
+        answer = refused_or_read(saved)
+        assert (place < first_line and answer == config) or "config.yaml: damaged" in str(answer)
+    for size in range(0, len(content), 50):
+        saved.write_bytes(content[:size])
+        with pytest.raises(UserError, match=r"config\.yaml: damaged"):
+            load_file(saved)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90), ("20m", 1200), ("1.5h", 5400), ("1h30m", 5400), ("1h1m1s", 3661)]
 )

@@ -4,15 +4,20 @@ Hydra composes plain YAML; `load` then merges each group into its dataclass, so 
 out of range are all refused here, by name, before any data is read.
 """
 
+import hashlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
+from yaml import YAMLError
 
 from translator.errors import UserError
 from translator.files.atomic import write_text
+from translator.files.explain import explain_damage
 from translator.schema.checks import did_you_mean
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig, TokenizerConfig
 from translator.schema.decode import SearchOptions
@@ -29,6 +34,11 @@ SCHEMAS: dict[str, dict[str, type]] = {
     "trainer": {"": TrainerConfig},
     "decode": {"": SearchOptions},
 }
+
+# The first line of a saved configuration. A file without it is read as it is: people may edit it, and earlier versions
+# wrote none.
+_CHECKSUM_COMMENT = "# sha256 {} of the lines below; remove this line after editing them"
+_CHECKSUM_LINE = re.compile(_CHECKSUM_COMMENT.format("([0-9a-f]{64})"))
 
 
 @dataclass
@@ -71,9 +81,17 @@ def option_names(schema: type) -> list[str]:
 def load(composed: DictConfig) -> Config:
     """Checks a composed configuration against the schema and turns it into dataclasses."""
     try:
-        composed = DictConfig(OmegaConf.to_container(composed, resolve=True))
+        return _load(OmegaConf.to_container(composed, resolve=True))
     except OmegaConfBaseException as error:
         raise UserError(str(error).splitlines()[0]) from error
+
+
+def _load(plain: Any) -> Config:
+    """The configuration from values alone: nothing in them is resolved, so what looks like a reference is refused."""
+    for key, value in _leaves(plain):
+        if isinstance(value, str) and "${" in value:
+            raise UserError(f"{key}={value}: ${{…}} is not resolved here; give the value itself")
+    composed = DictConfig(plain)
     known = [*SCHEMAS, *option_names(RunOptions)]
     for key in map(str, composed):
         if key not in known:
@@ -84,17 +102,45 @@ def load(composed: DictConfig) -> Config:
     return Config(**groups, seed=options.seed, run_dir=options.run_dir, resume=options.resume)
 
 
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values that are not groups, and the keys too, under their full names."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield name or "the configuration", key
+            yield from _leaves(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item, name)
+    else:
+        yield name, value
+
+
 def load_file(path: Path) -> Config:
-    """The configuration that a run has saved."""
-    saved = OmegaConf.load(path)
-    if not isinstance(saved, DictConfig):
-        raise UserError(f"{path}: not a configuration")
-    return load(saved)
+    """The configuration that a run has saved, exactly as it was: references such as ${oc.env:HOME} are refused."""
+    with explain_damage(path, YAMLError, OmegaConfBaseException, AssertionError):
+        text = path.read_text(encoding="utf-8")
+        first, _, rest = text.partition("\n")
+        recorded = _CHECKSUM_LINE.fullmatch(first)
+        if recorded and recorded[1] != _sha256(rest):
+            raise ValueError("it does not match the checksum in its first line")
+        saved = OmegaConf.create(text)
+        if not isinstance(saved, DictConfig):
+            raise ValueError("not a configuration")
+        plain = OmegaConf.to_container(saved, resolve=False)
+        try:
+            return _load(plain)
+        except UserError as error:  # what is wrong is not an option that the user has given now
+            raise ValueError(str(error)) from error
 
 
 def save_file(config: Config, path: Path) -> None:
     """Writes the whole configuration as YAML, at once or not at all."""
-    write_text(path, to_yaml(config))
+    text = to_yaml(config)
+    write_text(path, _CHECKSUM_COMMENT.format(_sha256(text)) + "\n" + text)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_yaml(config: Config) -> str:

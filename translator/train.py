@@ -2,23 +2,21 @@
 
 import logging
 import sys
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import closing, nullcontext, suppress
 
 import torch
 
 from translator import cli
 from translator.build.checks import check_names
 from translator.build.data import PreparedData, build_loader, prepare_data
-from translator.build.run_directory import claim_run_directory
+from translator.build.run_directory import check_places, claim_run_directory, continue_run
 from translator.build.training import build_trainer
 from translator.build.validation import build_validator
 from translator.command import EXIT_USER_ERROR, exit_code
-from translator.config import Config, save_file, to_yaml
+from translator.config import Config, to_yaml
 from translator.errors import UserError
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
-from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
 from translator.train_report import RunOutcome, outcome_of, report, sweep_table
 from translator.training.distributed import Ranks, connect, local_rank
@@ -41,8 +39,7 @@ def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
     execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
-        if config.run_dir and not config.resume:
-            RunDirectory(Path(config.run_dir)).check_free()
+        check_places(config)
         data = _prepare_in_turn(config, ranks)
         seed_everything(config.seed)
         model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
@@ -72,7 +69,7 @@ def _train(
     directory = claim_run_directory(config, data, model, ranks)
     texts = {"model": model_summary(model), "configuration": to_yaml(config)}
     monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
-    with loader, closing(monitor):
+    with directory.locked() if ranks.is_main else nullcontext(), loader, closing(monitor):
         trainer = build_trainer(
             config,
             model=model,
@@ -87,8 +84,7 @@ def _train(
         if config.resume:
             trainer.resume()
             if ranks.is_main:  # only now is it certain that the run continues with these options
-                save_file(config, directory.config)
-                directory.begin_again()
+                continue_run(config, directory)
 
         # Fit.
         result = trainer.fit()

@@ -10,6 +10,7 @@ from typing import Any
 from translator.config import Config
 from translator.evaluation.metrics import METRICS, describe_scores
 from translator.files.atomic import write_json
+from translator.files.explain import explain_write_errors
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
 from translator.training.monitor import Monitor, format_seconds
@@ -43,7 +44,8 @@ def report(
         "versions": versions(),
         "history": progress.history,
     }
-    write_json(directory.metrics, figures)
+    with explain_write_errors("run_dir", directory.path):  # resuming then ends at once and writes it
+        write_json(directory.metrics, figures)
     source, target = config.data.source, config.data.target
     summary = {
         "model": f"{config.model.kind}, {num_parameters:,} parameters, {result.final_weights}",

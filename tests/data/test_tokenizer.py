@@ -162,16 +162,49 @@ def test_saved_tokenizers_are_the_same_and_plain_sentencepiece(tmp_path: Path, j
     assert plain.encode(texts) == tokenizer.encode_target(texts)
 
 
+@pytest.fixture
+def saved_tokenizer(tmp_path: Path) -> Path:
+    animal_tokenizer("bpe").save(tmp_path)
+    return tmp_path
+
+
 def test_loading_something_that_is_not_a_tokenizer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"tokenizer\.json: no such file"):
         Tokenizer.load(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match="not a tokenizer"):
+    with pytest.raises(UserError, match=r"tokenizer\.json: damaged \('format' is missing\)"):
         Tokenizer.load(tmp_path)
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"kind": "bpe", "models": ["joint.model"]}))
-    (tmp_path / "joint.model").write_bytes(b"damaged")
-    with pytest.raises(UserError, match="damaged"):
-        Tokenizer.load(tmp_path)
+
+
+def test_a_model_that_is_not_the_one_described_is_refused(saved_tokenizer: Path) -> None:
+    model = saved_tokenizer / "joint.model"
+    content = bytearray(model.read_bytes())
+    content[len(content) // 2] ^= 1
+    model.write_bytes(content)
+    with pytest.raises(UserError, match=r"tokenizer\.json: damaged \(joint\.model .* fingerprint"):
+        Tokenizer.load(saved_tokenizer)
+    model.unlink()
+    with pytest.raises(UserError, match=r"joint\.model: no such file"):
+        Tokenizer.load(saved_tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, r"newer version of translator \(format 2, this one knows 1\); update translator"),
+        ({"format": "1"}, "damaged"),
+        ({"kind": "unigram"}, "damaged"),
+        ({"models": ["../joint.model"]}, "damaged"),
+        ({"models": []}, "damaged"),
+        ({"models": 5}, "damaged"),
+        ({"fingerprint": None}, "damaged"),
+    ],
+)
+def test_a_description_that_was_altered_is_refused(saved_tokenizer: Path, change: dict, message: str) -> None:
+    path = saved_tokenizer / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(UserError, match=rf"tokenizer\.json: .*{message}"):
+        Tokenizer.load(saved_tokenizer)
 
 
 def test_the_cache_trains_once_for_each_text_and_options(tmp_path: Path) -> None:

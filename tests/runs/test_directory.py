@@ -1,5 +1,6 @@
 """Who may write into a run's folder, who may read it, and when it may be continued."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from support.processes import environment
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory, newest_run
 
@@ -76,8 +78,67 @@ def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path) -> None:
 def test_another_format_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "a")
     run.manifest.write_text(run.manifest.read_text().replace('"format_version": 1', '"format_version": 2'))
-    with pytest.raises(UserError, match="format 2"):
+    with pytest.raises(
+        UserError, match=r"manifest\.json: .*newer version of translator \(format 2, .*; update translator$"
+    ):
         run.check_resumable(IDENTITY)
+
+
+TRAIN = """
+import sys, time
+from pathlib import Path
+from translator.runs.directory import RunDirectory
+with RunDirectory(Path(sys.argv[1])).locked():
+    print("training", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
+    """The lock ends with the process, even if it is killed."""
+    pytest.importorskip("fcntl")
+    run = make_run(tmp_path / "a")
+    command = [sys.executable, "-c", TRAIN, str(run.path)]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "training\n"
+        with pytest.raises(UserError, match=rf"run_dir={run.path}: another process is training this run"), run.locked():
+            pytest.fail("two processes train one run")
+        other.kill()
+    with run.locked():
+        assert run.manifest.exists()
+
+
+def test_a_file_system_without_locks_is_used_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def no_locks(*arguments: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with make_run(tmp_path / "a").locked():
+        assert "No locks available" in caplog.text
+
+
+def test_what_fails_while_the_lock_is_held_is_not_about_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError), make_run(tmp_path / "a").locked():
+        raise BlockingIOError
+
+
+def test_a_link_that_cannot_be_made_does_not_stop_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = make_run(tmp_path / "a")
+
+    def read_only(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    for name in ("symlink_to", "write_text"):
+        monkeypatch.setattr(Path, name, read_only)
+    run.point_latest()
+    assert "Read-only file system" in caplog.text
 
 
 @pytest.mark.parametrize("with_links", [True, False])

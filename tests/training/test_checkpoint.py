@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,14 +12,16 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from support.processes import environment
 from support.training_toys import make_model, same, weights
 from translator.errors import UserError
 from translator.files import atomic
-from translator.runs.weights import average_weights, collect_weights, restore_weights, write_tensors
-from translator.training.checkpoint import CheckpointStore, DamagedCheckpointError
+from translator.files.checksums import DamagedFolderError
+from translator.runs.weights import average_weights, collect_weights, read_tensors, restore_weights, write_tensors
+from translator.training.checkpoint import CheckpointStore
 
 
 def tensors(value: float) -> dict[str, dict[str, Tensor]]:
@@ -65,6 +69,12 @@ def flip_a_byte(path: Path) -> None:
     path.write_bytes(content)
 
 
+def drop_checksum(path: Path, name: str) -> None:
+    checksums = json.loads((path / "checksums.json").read_text())
+    del checksums[name]
+    (path / "checksums.json").write_text(json.dumps(checksums))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -73,6 +83,11 @@ def flip_a_byte(path: Path) -> None:
         lambda path: os.truncate(path / "optimizer.safetensors", 20),
         lambda path: (path / "model.safetensors").unlink(),
         lambda path: (path / "checksums.json").write_text("{"),
+        lambda path: (path / "checksums.json").write_text("{}"),
+        lambda path: (path / "checksums.json").write_text("[]"),
+        lambda path: (path / "checksums.json").unlink(),
+        lambda path: drop_checksum(path, "optimizer.safetensors"),
+        lambda path: drop_checksum(path, "state.json"),
     ],
 )
 def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path, damage: Any) -> None:
@@ -84,8 +99,43 @@ def test_damage_is_found_and_the_one_before_is_used(tmp_path: Path, damage: Any)
     assert checkpoint is not None
     assert checkpoint.step == 1
     assert "step-00000002 is damaged" in said[0]
-    with pytest.raises(DamagedCheckpointError):
+    with pytest.raises(DamagedFolderError):
         store.read("step-00000002")
+
+
+def test_checkpoints_removed_by_hand_are_forgotten(tmp_path: Path) -> None:
+    store = make_store(tmp_path, keep_best=1)
+    for step in (1, 2, 3):
+        store.save(step, tensors(step), {}, score=float(step == 1))
+    for name in ("step-00000001", "step-00000002"):
+        shutil.rmtree(store.folder / name)
+    for step in (4, 5, 6):
+        store.save(step, tensors(step), {}, None)
+    assert names(store) == ["step-00000003", "step-00000005", "step-00000006"], "3 is the best that is left"
+    assert [checkpoint.step for checkpoint in store.best(pytest.fail)] == [3]
+
+
+def test_what_is_no_checkpoint_is_left_alone(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    store.save(1, tensors(1), {}, None)
+    (store.folder / "step-notes").mkdir()
+    (store.folder / "step-00000009").write_text("a file")
+    (store.folder / "step-00000008").mkdir()
+    said: list[str] = []
+    checkpoint = make_store(tmp_path).newest(said.append)
+    assert checkpoint is not None
+    assert checkpoint.step == 1
+    assert len(said) == 1
+    assert "step-00000008 is damaged" in said[0]
+
+
+@pytest.mark.parametrize("content", ["[]", "5", '{"score": "high"}', "{", "[" * 100_000])
+def test_a_state_of_the_wrong_shape_does_not_keep_the_store_from_opening(tmp_path: Path, content: str) -> None:
+    store = make_store(tmp_path)
+    path = store.save(1, tensors(1), {}, 3.0)
+    (path / "state.json").write_text(content)
+    assert make_store(tmp_path).best(pytest.fail) == []
+    assert make_store(tmp_path).newest(lambda text: None) is None
 
 
 @pytest.mark.parametrize("failing_call", range(1, 10))
@@ -212,6 +262,47 @@ def test_tied_weights_are_stored_once_and_restored(tmp_path: Path) -> None:
     restore_weights(other, stored, "here")
     assert same(weights(model), weights(other))
     assert other.output.weight is other.embedding.weight
+
+
+@pytest.fixture
+def weights_file(tmp_path: Path) -> Path:
+    tensors = {"a": torch.randn(3, 2), "b": torch.arange(4), "c": torch.tensor(2.0), "d": torch.ones(3).bfloat16()}
+    write_tensors(tmp_path / "model.safetensors", tensors, update="7")
+    return tmp_path / "model.safetensors"
+
+
+def test_equal_weights_make_equal_files(weights_file: Path) -> None:
+    before = weights_file.read_bytes()
+    for _ in range(5):
+        write_tensors(weights_file, read_tensors(weights_file, needs_checksum=True), update="7")
+        assert weights_file.read_bytes() == before
+
+
+def test_no_flipped_bit_changes_weights_unnoticed(weights_file: Path) -> None:
+    content, written = weights_file.read_bytes(), load_file(weights_file)
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << place % 8
+        weights_file.write_bytes(damaged)
+        with pytest.raises(UserError, match=r"model\.safetensors: damaged \(.*\); copy the run again$"):
+            read_tensors(weights_file, needs_checksum=True)
+    weights_file.write_bytes(content)
+    assert same(read_tensors(weights_file, needs_checksum=True), written)
+
+
+def test_weights_without_a_checksum_are_those_of_an_earlier_version(weights_file: Path) -> None:
+    written = load_file(weights_file)
+    save_file(written, weights_file, {"format": "pt"})
+    assert same(read_tensors(weights_file, needs_checksum=False), written)
+    with pytest.raises(UserError, match="its checksum is missing"):
+        read_tensors(weights_file, needs_checksum=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps({"a": 1}), b"\xff" * 100])
+def test_what_is_not_safetensors_is_refused(weights_file: Path, content: bytes) -> None:
+    weights_file.write_bytes(content)
+    with pytest.raises(UserError, match=r"model\.safetensors: damaged"):
+        read_tensors(weights_file, needs_checksum=False)
 
 
 def test_weights_of_another_model_are_refused() -> None:

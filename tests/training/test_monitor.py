@@ -1,12 +1,16 @@
 """What reaches TensorBoard and the terminal."""
 
+import errno
 import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer.record_writer import RecordWriter
+from torch.utils.tensorboard import SummaryWriter
 
+from translator.training.event_log import EventLog
 from translator.training.monitor import Monitor, UpdateReport, format_seconds, model_summary
 from translator.training.validation import Sample, TextScores, ValidationResult
 
@@ -91,6 +95,71 @@ def test_points_beyond_a_checkpoint_disappear_after_resuming(tmp_path: Path) -> 
             monitor.update(report(update, loss_sum=10.0 * (first + 1)))
         monitor.close()
     assert scalars(read(tmp_path), "train/loss") == [(1, 1.0), (2, 1.0), (3, 3.0), (4, 3.0), (5, 3.0), (6, 3.0)]
+
+
+def everything(folder: Path, stream: io.StringIO) -> None:
+    """All that a run does with its monitor."""
+    monitor = Monitor(folder, log_every=1, texts={"model": "a summary"}, stream=stream)
+    monitor.start(0)
+    monitor.update(report(1))
+    monitor.before_checkpoint()
+    monitor.validation(1, result(empty=0.0), is_best=True)
+    monitor.before_checkpoint()
+    monitor.finish({"seed": 1}, {"test/bleu": 33.0}, {"BLEU": "33.0"})
+    monitor.close()
+
+
+@pytest.mark.parametrize("name", ["__init__", "add_scalar", "add_text", "add_image", "add_hparams", "flush", "close"])
+def test_a_full_disk_ends_the_log_but_not_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    stream = io.StringIO()
+    monkeypatch.setattr(SummaryWriter, name, full)
+    everything(tmp_path / "events", stream)
+    problem = f"could not write to {tmp_path / 'events'}: No space left on device."
+    assert stream.getvalue().count(problem) == 1, "said once"
+    assert "update 1  10%" in stream.getvalue()
+    assert "BLEU  33.0" in stream.getvalue()
+
+
+def test_a_disk_that_fills_up_behind_the_writer_is_noticed_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """TensorBoard writes in a thread of its own."""
+
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    stream = io.StringIO()
+    monkeypatch.setattr(RecordWriter, "write", full)
+    everything(tmp_path / "events", stream)
+    assert stream.getvalue().count("Training goes on without TensorBoard") == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_a_place_where_nothing_can_be_written_ends_the_log_only(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    stream = io.StringIO()
+    everything(tmp_path / "file" / "events", stream)
+    assert stream.getvalue().count("Training goes on without TensorBoard") == 1
+
+
+def test_nothing_is_written_after_a_failure(tmp_path: Path) -> None:
+    said: list[str] = []
+    log = EventLog(tmp_path, said.append, purge_step=None)
+    written: list[str] = []
+
+    def fail(writer: SummaryWriter) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    log.write(lambda writer: written.append("before"))
+    log.write(fail)
+    log.write(lambda writer: written.append("after"))
+    log.flush()
+    log.close()
+    assert written == ["before"]
+    assert said == [f"could not write to {tmp_path}: Input/output error. Training goes on without TensorBoard"]
 
 
 def test_plain_lines_where_nobody_watches() -> None:

@@ -1,5 +1,6 @@
 """When the loop stops, what it counts as best, and which weights it ends with."""
 
+import errno
 import io
 from itertools import pairwise
 from pathlib import Path
@@ -8,13 +9,15 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.utils.tensorboard import SummaryWriter
 
 from support.training_toys import ToyLoader, ToyModel, make_model, make_trainer, make_validator, same, weights
 from translator.data.batching import Batch
 from translator.errors import UserError
-from translator.runs.weights import average_weights, collect_weights
+from translator.runs.weights import average_weights, collect_weights, write_tensors
 from translator.training.checkpoint import CheckpointStore
 from translator.training.interfaces import LossOutput
+from translator.training.monitor import Monitor
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
 from translator.training.validation import TextScores
@@ -134,16 +137,87 @@ def test_a_worse_average_is_not_taken(tmp_path: Path) -> None:
     assert same(collect_weights(trainer.model), load_file(tmp_path / "checkpoints/step-00000004/model.safetensors"))
 
 
-def test_a_damaged_best_checkpoint_leaves_the_place_to_the_next(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_published", [True, False])
+def test_a_damaged_best_checkpoint_leaves_the_place_to_the_published_weights_or_the_next(
+    tmp_path: Path, is_published: bool
+) -> None:
     trainer = with_scores(tmp_path, [10.0, 40.0, 30.0], max_updates=6)
     trainer.fit()
+    best = load_file(tmp_path / "model.safetensors")
     (tmp_path / "checkpoints/step-00000004/model.safetensors").write_bytes(b"nonsense")
+    if not is_published:
+        (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     again = with_scores(tmp_path, [], max_updates=6)
     again.resume()
     result = again.fit()
-    assert result.final_weights == "update 6, the best by bleu"
-    assert result.final["bleu"] == 30.0
-    assert same(collect_weights(again.model), load_file(tmp_path / "checkpoints/step-00000006/model.safetensors"))
+    if is_published:
+        assert result.final_weights == "update 4, the best by bleu"
+        expected = best
+    else:
+        assert result.final_weights == "update 6, the best by bleu of those kept (update 4 was better and is lost)"
+        expected = load_file(tmp_path / "checkpoints/step-00000006/model.safetensors")
+    assert result.final["bleu"] == (40.0 if is_published else 30.0)
+    assert same(collect_weights(again.model), expected)
+    assert same(load_file(tmp_path / "model.safetensors"), expected)
+
+
+def full(*arguments: Any, **options: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("average", ["none", "best"])
+@pytest.mark.parametrize("can_publish", [True, False])
+def test_the_best_weights_survive_a_disk_that_is_full_when_they_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, can_publish: bool
+) -> None:
+    """The best of three validations cannot be written to a checkpoint, nor perhaps to the weights file."""
+    trainer = with_scores(tmp_path, [10.0, 40.0, 30.0, 35.0], max_updates=6, average=average, stream=io.StringIO())
+    save, validator, seen = CheckpointStore.save, trainer.validator, []
+
+    def save_unless_full(store: CheckpointStore, step: int, *arguments: Any) -> Path:
+        if step == 4:
+            full()
+        return save(store, step, *arguments)
+
+    def watching(model: ToyModel) -> Any:
+        seen.append(collect_copies(model))
+        return validator(model)
+
+    def write_unless_full(path: Path, tensors: Any, **details: str) -> None:
+        if details.get("update") == "4" and not can_publish:
+            full()
+        write_tensors(path, tensors, **details)
+
+    trainer.validator = watching
+    monkeypatch.setattr(CheckpointStore, "save", save_unless_full)
+    monkeypatch.setattr("translator.training.final_weights.write_tensors", write_unless_full)
+    result = trainer.fit()
+    assert result.final_weights == "update 4, the best by bleu"
+    assert result.final["bleu"] == 40.0
+    assert same(collect_weights(trainer.model), seen[1])
+    assert same(load_file(tmp_path / "model.safetensors"), seen[1])
+
+
+def collect_copies(model: ToyModel) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in collect_weights(model).items()}
+
+
+def test_the_published_best_is_not_replaced_by_what_was_kept_of_an_earlier_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The best checkpoint was never written, and the process that had its weights in memory is gone."""
+    trainer = with_scores(tmp_path, [40.0, 30.0], max_updates=4)
+    save = CheckpointStore.save
+    monkeypatch.setattr(
+        CheckpointStore, "save", lambda store, step, *rest: full() if step == 2 else save(store, step, *rest)
+    )
+    trainer.fit()
+    best = load_file(tmp_path / "model.safetensors")
+    again = with_scores(tmp_path, [35.0], max_updates=6)
+    again.resume()
+    result = again.fit()
+    assert result.final_weights == "update 2, the best by bleu"
+    assert same(load_file(tmp_path / "model.safetensors"), best)
 
 
 def test_the_moving_average_is_what_is_validated_and_kept(tmp_path: Path) -> None:
@@ -331,12 +405,19 @@ def test_a_full_disk_does_not_end_the_run_but_is_said(tmp_path: Path, monkeypatc
 
 
 def test_a_disk_that_stays_full_is_an_error_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*arguments: Any) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("translator.training.final_weights.write_tensors", full)
     with pytest.raises(UserError, match=r"could not write .*model.safetensors.*make room"):
         make_trainer(tmp_path, max_updates=3).fit()
+
+
+def test_tensorboard_on_a_full_disk_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = io.StringIO()
+    monkeypatch.setattr(SummaryWriter, "flush", full)
+    monitor = Monitor(tmp_path / "tensorboard", log_every=100, stream=lines)
+    result = make_trainer(tmp_path, max_updates=10, monitor=monitor).fit()
+    monitor.close()
+    assert result.progress.update == 10
+    assert lines.getvalue().count("Training goes on without TensorBoard") == 1
 
 
 def test_teacher_forcing_follows_its_schedule(tmp_path: Path) -> None:

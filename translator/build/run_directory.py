@@ -10,9 +10,35 @@ from pathlib import Path
 from translator.build.data import PreparedData
 from translator.config import Config, save_file
 from translator.data.cleaning_report import CleaningReport
+from translator.data.tokenizer import Tokenizer
+from translator.files.explain import explain_write_errors, require_folder, require_writable
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RUNS, RunDirectory
+from translator.schema.data import DemoDataConfig
 from translator.training.distributed import Ranks
+
+
+def check_places(config: Config) -> None:
+    """Refuses folders that cannot be used, before hours are spent on the data. Makes none of them."""
+    path = Path(config.run_dir) if config.run_dir else RUNS
+    directory = RunDirectory(path)
+    with explain_write_errors("run_dir", path):  # a name may be too long even to ask whether it exists
+        if config.resume:
+            directory.check_is_run()
+        elif config.run_dir:
+            directory.check_free()
+    require_writable("run_dir", path)
+    # These need not be writable where everything is in them already.
+    require_folder("data.cache_dir", Path(config.data.cache_dir))
+    if isinstance(config.data, DemoDataConfig):
+        require_folder("data.folder", Path(config.data.folder))
+
+
+def continue_run(config: Config, directory: RunDirectory) -> None:
+    """Says in the folder of a resumed run that it trains again, with these options."""
+    with explain_write_errors("run_dir", directory.path):
+        save_file(config, directory.config)
+        directory.begin_again()
 
 
 def claim_run_directory(config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> RunDirectory:
@@ -31,14 +57,18 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
     directory = RunDirectory(path)
     if config.resume:
         directory.check_resumable(identity)
+        Tokenizer.load(directory.tokenizer)  # training does not need it, but whoever uses the run will
     else:
         reports = data.reports()
         for report in reports:
             print(CleaningReport.from_dict(report), file=sys.stderr)
-        path.mkdir(parents=True, exist_ok=True)
-        data.tokenizer.save(directory.tokenizer)
-        save_file(config, directory.config)
-        directory.create(identity=identity, details={"seed": config.seed, "files": data.files(), "cleaning": reports})
+        directory.check_free()
+        with explain_write_errors("run_dir", path):
+            path.mkdir(parents=True, exist_ok=True)
+            data.tokenizer.save(directory.tokenizer)
+            save_file(config, directory.config)
+            details = {"seed": config.seed, "files": data.files(), "cleaning": reports}
+            directory.create(identity=identity, details=details)
     directory.point_latest()
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{path}: {config.model.kind} with {num_parameters:,} parameters", file=sys.stderr)
@@ -48,10 +78,11 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
 def _new_folder(config: Config) -> Path:
     """A folder under runs/ that nobody else has, named by time, model and languages."""
     name = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config.model.kind}_{config.data.source}-{config.data.target}"
-    RUNS.mkdir(exist_ok=True)
-    for number in count(1):
-        path = RUNS / (name if number == 1 else f"{name}_{number}")
-        with suppress(FileExistsError):
-            path.mkdir()
-            return path
+    with explain_write_errors("run_dir", RUNS):
+        RUNS.mkdir(exist_ok=True)
+        for number in count(1):
+            path = RUNS / (name if number == 1 else f"{name}_{number}")
+            with suppress(FileExistsError):
+                path.mkdir()
+                return path
     raise AssertionError("numbers do not end")

@@ -21,12 +21,16 @@ import sentencepiece
 from translator.data.bpe_dropout import BpeDropout
 from translator.data.subword_sampling import WORD_START, SubwordSampler, UnigramSampling
 from translator.errors import UserError
+from translator.files.atomic import read_json
 from translator.files.cache import made_folder
+from translator.files.explain import explain_damage
 from translator.ids import BOS, EOS, NUM_BYTES, NUM_SPECIAL, PAD, UNK
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 1  # of the saved folder; raising it retrains cached tokenizers
+DESCRIPTION = "tokenizer.json"
+JOINT_MODEL, SEPARATE_MODELS = "joint.model", ["source.model", "target.model"]
 SAMPLERS = {"bpe": BpeDropout, "unigram": UnigramSampling}
 # The trained unigram model depends on the number of threads, so the number is the same on every machine.
 NUM_TRAINING_THREADS = 4
@@ -59,7 +63,8 @@ class Tokenizer:
         self._samplers: dict[tuple[int, float], SubwordSampler] = {}
         for processor in self._processors:
             special = processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
-            assert special == (PAD, UNK, BOS, EOS), special
+            if special != (PAD, UNK, BOS, EOS):
+                raise ValueError(f"ids {special} of pad, unk, bos and eos, not {(PAD, UNK, BOS, EOS)}")
 
     @classmethod
     def train(
@@ -93,23 +98,33 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        try:
-            description = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-            models = [(folder / name).read_bytes() for name in description["models"]]
+        """The tokenizer of the folder, refused where its models are not those that were saved."""
+        path = folder / DESCRIPTION
+        with explain_damage(path, RuntimeError):
+            description = read_json(path)
+            if not isinstance(description["format"], int) or description["format"] < 1:
+                raise ValueError(f"format {description['format']}")
+            if description["format"] > FORMAT:
+                raise UserError(
+                    f"{path}: written by a newer version of translator (format {description['format']}, this one knows "
+                    f"{FORMAT}); update translator"
+                )
+            names: list[str] = description["models"]
+            if names not in ([JOINT_MODEL], SEPARATE_MODELS):
+                raise ValueError(f"models {names}")
+            models = [(folder / name).read_bytes() for name in names]
+            if _fingerprint(description["kind"], models) != description["fingerprint"]:
+                raise ValueError(f"{' and '.join(names)} do not match the fingerprint")
             return cls(description["kind"], models)
-        except FileNotFoundError as error:
-            raise UserError(f"{error.filename}: no such file; every tokenizer folder has one") from error
-        except (ValueError, KeyError, TypeError, RuntimeError) as error:
-            raise UserError(f"{folder}: not a tokenizer, or a damaged one ({error}); train it again") from error
 
     def save(self, folder: Path) -> None:
         """Writes plain SentencePiece models, which other programs can read too, and a description of them."""
         folder.mkdir(parents=True, exist_ok=True)
-        names = ["joint.model"] if self.joint else ["source.model", "target.model"]
+        names = [JOINT_MODEL] if self.joint else SEPARATE_MODELS
         for name, model in zip(names, self._models, strict=True):
             (folder / name).write_bytes(model)
         description = {"format": FORMAT, "kind": self.kind, "models": names, "fingerprint": self.fingerprint}
-        (folder / "tokenizer.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+        (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
     @property
     def source_vocab_size(self) -> int:
@@ -122,8 +137,7 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the kind and the models, which determine what a tokenizer does."""
-        digests = [hashlib.sha256(model).hexdigest() for model in self._models]
-        return hashlib.sha256(" ".join([self.kind, *digests]).encode()).hexdigest()
+        return _fingerprint(self.kind, self._models)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of the pieces, then EOS."""
@@ -168,8 +182,13 @@ def train_or_load_tokenizer(
     """The tokenizer for these pairs and options, trained unless it is cached."""
     key = json.dumps([FORMAT, sentencepiece.__version__, pairs_fingerprint, asdict(options)], sort_keys=True)
     folder = cache_dir / f"tokenizer-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    made_folder(folder, lambda temporary: Tokenizer.train(pairs, **asdict(options)).save(temporary), "tokenizer.json")
+    made_folder(folder, lambda temporary: Tokenizer.train(pairs, **asdict(options)).save(temporary), DESCRIPTION)
     return Tokenizer.load(folder)
+
+
+def _fingerprint(kind: str, models: Sequence[bytes]) -> str:
+    digests = [hashlib.sha256(model).hexdigest() for model in models]
+    return hashlib.sha256(" ".join([kind, *digests]).encode()).hexdigest()
 
 
 def _choose(pairs: Iterable[tuple[str, str]], max_pairs: int, seed: int) -> list[tuple[str, str]]:

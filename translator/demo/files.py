@@ -13,6 +13,7 @@ from typing import Any
 from translator.demo.generator import LANGUAGES, write
 from translator.errors import UserError
 from translator.files.atomic import write_json
+from translator.files.explain import explain_write_errors, require_folder
 from translator.files.fingerprints import fingerprint_file
 
 STAMP = "demo.json"
@@ -38,13 +39,15 @@ def prepare(
     stamp = _read_stamp(folder)
     if stamp["request"] == request and direction in stamp["directions"] and _is_complete(folder, stamp, direction):
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
-        try:
-            write(Path(scratch), source, target, seed=seed, num_train=num_train, num_valid=num_valid, num_test=num_test)
-        except ValueError as error:  # more sentences than the grammar can generate
-            raise UserError(f"data=demo: {error}") from error
-        _move_in(Path(scratch), folder, stamp, request, direction)
+    with explain_write_errors("data.folder", folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
+            try:
+                sizes = {"seed": seed, "num_train": num_train, "num_valid": num_valid, "num_test": num_test}
+                write(Path(scratch), source, target, **sizes)
+            except ValueError as error:  # more sentences than the grammar can generate
+                raise UserError(f"data=demo: {error}") from error
+            _move_in(Path(scratch), folder, stamp, request, direction)
 
 
 def _generator_version(package: Path) -> str:
@@ -56,8 +59,7 @@ def _generator_version(package: Path) -> str:
 
 
 def _read_stamp(folder: Path) -> dict[str, Any]:
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"data.folder={folder}: is a file; give a directory for the demo corpus")
+    require_folder("data.folder", folder)
     path = folder / STAMP
     if not path.exists():
         return {"request": None, "directions": {}, "files": {}}

@@ -7,22 +7,24 @@ from pathlib import Path
 
 from translator.files.atomic import new_folder
 from translator.files.checksums import DamagedFolderError, verify_checksums, write_checksums
+from translator.files.explain import explain_write_errors
 
 logger = logging.getLogger(__name__)
 
 
 def made_folder(folder: Path, make: Callable[[Path], None], *required: str) -> None:
     """Makes sure that the folder exists and is intact; `make` creates it, and it must contain the `required` files."""
-    if folder.exists():
-        try:
-            verify_checksums(folder, *required)
-            return
-        except DamagedFolderError as error:
-            logger.warning("%s: damaged (%s); it is made again", folder, error)
-            _remove(folder)
-    with new_folder(folder) as temporary:
-        make(temporary)
-        write_checksums(temporary)
+    with explain_write_errors("data.cache_dir", folder.parent):
+        if folder.exists():
+            try:
+                verify_checksums(folder, *required)
+                return
+            except DamagedFolderError as error:
+                logger.warning("%s: damaged (%s); it is made again", folder, error)
+                _remove(folder)
+        with new_folder(folder) as temporary:
+            make(temporary)
+            write_checksums(temporary)
 
 
 def _remove(folder: Path) -> None:

@@ -1,18 +1,24 @@
 """The folder of a run: what is where, who may write into it, and whether it may be continued."""
 
 import contextlib
+import logging
 import os
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from translator.errors import UserError
-from translator.files.atomic import read_json, write_json
+from translator.files.atomic import locked_folder, read_json, write_json
+from translator.files.explain import explain_damage, reason, require_folder
+
+logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
+_WITH_CHECKSUMS = "weights_have_checksums"  # in manifests; missing in those of earlier versions
 RUNS = Path("runs")  # where new runs go
 _PACKAGES = ("torch", "numpy", "sentencepiece", "datasets", "sacrebleu", "safetensors")
 
@@ -36,6 +42,7 @@ class RunDirectory:
 
     def check_free(self) -> None:
         """Refuses a folder that already holds a run."""
+        require_folder("run_dir", self.path)
         if self.manifest.exists() or self.checkpoints.exists():
             raise UserError(
                 f"run_dir={self.path}: holds another run; give resume={self.path} to continue it, or another run_dir"
@@ -45,25 +52,60 @@ class RunDirectory:
         """Claims the folder. `identity` is what may not change when resuming; `details` are for the reader."""
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
-        self.write_manifest(identity=identity, details=details)
+        manifest = {"format_version": FORMAT_VERSION, _WITH_CHECKSUMS: True, "identity": identity}
+        write_json(self.manifest, {**manifest, **details, "versions": versions(), "git_commit": git_commit()})
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keeps other processes from training the same run. The system releases the lock when the process dies."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(locked_folder(self.path))
+            except BlockingIOError:
+                raise UserError(
+                    f"run_dir={self.path}: another process is training this run; wait for it, stop it, or give "
+                    "another run_dir"
+                ) from None
+            except OSError as error:  # some network file systems have no locks
+                logger.warning("%s: cannot be locked (%s); do not train this run twice at once", self.path, error)
+            yield
 
     def begin_again(self) -> None:
         """A finished run that trains on is not finished any more."""
         self.metrics.unlink(missing_ok=True)
 
-    def write_manifest(self, *, identity: dict[str, Any], details: dict[str, Any]) -> None:
-        manifest = {"format_version": FORMAT_VERSION, "identity": identity, **details, "versions": versions()}
-        write_json(self.manifest, manifest | {"git_commit": git_commit()})
+    def read_manifest(self) -> dict[str, Any]:
+        """What the manifest says, refused where it is damaged or of a newer format."""
+        with explain_damage(self.manifest):
+            manifest = read_json(self.manifest)
+            if not isinstance(manifest, dict):
+                raise ValueError("not a JSON object")
+            version = manifest["format_version"]
+            if not isinstance(version, int) or version < 1:
+                raise ValueError(f"format_version {version}")
+        if version > FORMAT_VERSION:
+            raise UserError(
+                f"{self.manifest}: the run was made by a newer version of translator (format {version}, this one "
+                f"knows {FORMAT_VERSION}); update translator"
+            )
+        return manifest
+
+    @property
+    def has_checksums(self) -> bool:
+        """Whether the weights carry a checksum, as those of earlier versions do not."""
+        return _WITH_CHECKSUMS in self.read_manifest()
+
+    def check_is_run(self) -> None:
+        """Refuses to continue where no run is, or one of a newer version."""
+        if not self.manifest.exists():
+            raise UserError(f"resume={self.path}: no run is there (manifest.json is missing); give the folder of a run")
+        self.read_manifest()
 
     def check_resumable(self, identity: dict[str, Any]) -> None:
         """Refuses to continue with another corpus, tokenizer or architecture, and shows the difference."""
-        if not self.manifest.exists():
-            raise UserError(f"resume={self.path}: no run is there (manifest.json is missing); give the folder of a run")
-        manifest = read_json(self.manifest)
-        if manifest["format_version"] != FORMAT_VERSION:
-            found = manifest["format_version"]
-            raise UserError(f"resume={self.path}: written in format {found}, this version reads {FORMAT_VERSION}")
-        before, now = flatten(manifest["identity"]), flatten(identity)
+        self.check_is_run()
+        with explain_damage(self.manifest):
+            before, now = flatten(self.read_manifest()["identity"]), flatten(identity)
         changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if changed:
             lines = [f"  {key}: the run has {before.get(key)}, now it would be {now.get(key)}" for key in changed]
@@ -78,48 +120,42 @@ class RunDirectory:
         if latest.is_dir() and not latest.is_symlink():
             return  # somebody's own run of that name
         temporary = latest.with_name(f".latest-{os.getpid()}")
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
         try:
-            temporary.symlink_to(self.path.name, target_is_directory=True)
-        except OSError:
-            temporary.write_text(self.path.name + "\n", encoding="utf-8")
-        temporary.replace(latest)
+            temporary.unlink(missing_ok=True)
+            try:
+                temporary.symlink_to(self.path.name, target_is_directory=True)
+            except OSError:
+                temporary.write_text(self.path.name + "\n", encoding="utf-8")
+            temporary.replace(latest)
+        except OSError as error:  # a convenience, for which no run is given up
+            logger.warning("%s: does not lead to this run (%s)", latest, reason(error))
 
 
 def resolve_run(path: Path) -> Path:
     """The run that `latest` leads to where it is a text file with a name, since links cannot be made everywhere."""
-    is_text = path.name == "latest" and path.is_file()
-    return path.parent / path.read_text(encoding="utf-8").strip() if is_text else path
+    if not (path.name == "latest" and path.is_file()):
+        return path
+    with explain_damage(path, remedy="give the folder of the run instead"):
+        name = path.read_text(encoding="utf-8").strip()
+        if not name or not name.isprintable():
+            raise ValueError("it names no run")
+        return path.parent / name
 
 
 def find_weights(run_dir: Path) -> Path:
     """The weights of a run: the finished ones or, while it is still being trained, the best so far."""
-    if not run_dir.exists():
-        raise UserError(
-            f"--model {run_dir}: no such directory; give the directory of a training run, such as runs/NAME"
-        )
+    if not os.path.isdir(run_dir):  # noqa: PTH112 - Path.is_dir fails where a name is too long
+        what = "is a file" if os.path.isfile(run_dir) else "no such directory"  # noqa: PTH113
+        raise UserError(f"--model {run_dir}: {what}; give the directory of a training run, such as runs/NAME")
     run = RunDirectory(run_dir)
     if not (run.config.is_file() and run.manifest.is_file()):
         raise UserError(f"--model {run_dir}: not a training run, which would have config.yaml and manifest.json inside")
-    _check_version(run.manifest)
+    run.read_manifest()
     if not (run.tokenizer / "tokenizer.json").is_file():
         raise UserError(f"--model {run_dir}: the run has no tokenizer; it ended before training began, so train again")
     if not run.weights.is_file():
         raise UserError(f"--model {run_dir}: the run has no weights yet; let it train until its first validation")
     return run.weights
-
-
-def _check_version(manifest: Path) -> None:
-    try:
-        version = read_json(manifest)["format_version"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{manifest}: damaged ({error}); copy the run again") from None
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise UserError(
-            f"{manifest}: the run was made by a newer version of translator (format {version}, this one knows "
-            f"{FORMAT_VERSION}); upgrade with `pip install --upgrade translator`"
-        )
 
 
 def newest_run(folder: Path) -> Path:

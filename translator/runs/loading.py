@@ -4,17 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
-from translator.config import Config
-from translator.config import load_file as load_config
+from translator.config import Config, load_file
 from translator.data.tokenizer import Tokenizer
-from translator.errors import UserError
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.model import build_model
-from translator.runs.weights import restore_weights
+from translator.runs.weights import read_tensors, restore_weights
 
 
 @dataclass(frozen=True)
@@ -27,11 +23,8 @@ class LoadedRun:
 def load_run(path: Path, device: torch.device) -> LoadedRun:
     """The finished model of a run, or the best so far of one that still trains. Nothing that is read can be code."""
     weights, run = find_weights(path), RunDirectory(path)
-    config = load_config(run.config)
+    config = load_file(run.config)
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
-    try:
-        restore_weights(model, load_file(weights), str(weights))
-    except SafetensorError as error:
-        raise UserError(f"{weights}: damaged ({error}); copy the run again") from error
+    restore_weights(model, read_tensors(weights, needs_checksum=run.has_checksums), str(weights))
     return LoadedRun(config, tokenizer, model.to(device).eval())

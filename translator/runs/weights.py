@@ -1,24 +1,76 @@
-"""A model's weights as a flat dictionary of tensors, each stored once."""
+"""A model's weights as a flat dictionary of tensors, each stored once, in files that carry their own checksum."""
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from translator.errors import UserError
 from translator.files.atomic import atomic_file
+from translator.files.explain import explain_damage
+
+_CHECKSUM = "sha256"
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Writes a safetensors file, with the metadata that other readers expect; OSError where it cannot be written."""
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], **details: str) -> None:
+    """Writes a safetensors file; OSError where it cannot be written.
+
+    Its metadata are the `details`, the checksum of the tensors, and the format that other readers expect.
+    """
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    metadata = {"format": "pt", **details}
     try:
         with atomic_file(path) as temporary:
-            save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, temporary, {"format": "pt"})
+            save_file(plain, temporary, metadata | {_CHECKSUM: _checksum(plain, metadata)})
+            _sort_metadata(temporary)
     except SafetensorError as error:  # safetensors reports a full disk in its own way
         raise OSError(f"{path}: {error}") from error
+
+
+def read_tensors(path: Path, *, needs_checksum: bool) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, refused where they are not those that were written.
+
+    Files of earlier versions have no checksum; they are accepted unless the file `needs_checksum`.
+    """
+    return read_tensors_and_details(path, needs_checksum=needs_checksum)[0]
+
+
+def read_tensors_and_details(path: Path, *, needs_checksum: bool) -> tuple[dict[str, Tensor], dict[str, str]]:
+    with explain_damage(path, SafetensorError), safe_open(path, "pt") as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+        expected = metadata.pop(_CHECKSUM, None)
+        if expected is None and needs_checksum:
+            raise ValueError("its checksum is missing")
+        if expected not in (None, _checksum(tensors, metadata)):
+            raise ValueError("the weights do not match their checksum")
+    return tensors, metadata
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """A SHA-256 of the metadata and of the names, dtypes, shapes and bytes of tensors that are on the CPU."""
+    digest = hashlib.sha256(json.dumps(sorted(metadata.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _sort_metadata(path: Path) -> None:
+    """Puts the metadata in order, since safetensors writes them in a random one: equal weights make equal files."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        assert len(text) <= size, "only the order changes"
+        file.seek(8)
+        file.write(text.ljust(size))
 
 
 def collect_weights(model: nn.Module) -> dict[str, Tensor]:

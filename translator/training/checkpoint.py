@@ -13,6 +13,7 @@ at most a hidden folder behind, which the next start removes. Nothing in a check
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,15 +22,13 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from translator.files.atomic import read_json, sync_folder, write_json
-from translator.files.fingerprints import sha256
+from translator.files.checksums import CHECKSUMS, DamagedFolderError, verify_checksums, write_checksums
+from translator.files.explain import reason
 from translator.runs.weights import write_tensors
 from translator.training.interfaces import Notify
 
 _PREFIX, _UNFINISHED, _REPLACED = "step-", ".unfinished-", ".replaced-"
-
-
-class DamagedCheckpointError(Exception):
-    """A file is missing, cut off or altered."""
+_STATE = "state.json"
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,10 @@ class Checkpoint:
     @property
     def step(self) -> int:
         return int(self.path.name.removeprefix(_PREFIX))
+
+    @property
+    def score(self) -> float | None:
+        return self.state["score"]
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         return load_file(self.path / f"{name}.safetensors")
@@ -71,7 +74,7 @@ class CheckpointStore:
         for prefix in (_UNFINISHED, _REPLACED):
             for path in self.folder.glob(f"{prefix}*"):
                 shutil.rmtree(path, ignore_errors=True)
-        self._scores = {path.name: _read_score(path) for path in sorted(self.folder.glob(f"{_PREFIX}*"))}
+        self._scores = {path.name: _read_score(path) for path in sorted(self.folder.iterdir()) if _is_checkpoint(path)}
 
     def save(
         self, step: int, tensors: dict[str, dict[str, Tensor]], state: dict[str, Any], score: float | None
@@ -88,10 +91,8 @@ class CheckpointStore:
         try:
             for key, values in tensors.items():
                 write_tensors(unfinished / f"{key}.safetensors", values)
-            write_json(unfinished / "state.json", {**state, "score": score})
-            write_json(
-                unfinished / "checksums.json", {path.name: sha256(path) for path in sorted(unfinished.iterdir())}
-            )
+            write_json(unfinished / _STATE, {**state, "score": score})
+            write_checksums(unfinished)
             if final.exists():  # saved again at the same step, for example with the result of a validation
                 final.rename(replaced)
             unfinished.rename(final)
@@ -106,6 +107,9 @@ class CheckpointStore:
         self._remove_superseded()
         self._write_index()
         return final
+
+    def holds(self, step: int) -> bool:
+        return f"{_PREFIX}{step:08d}" in self._scores
 
     def has_any(self) -> bool:
         return bool(self._scores)
@@ -125,30 +129,36 @@ class CheckpointStore:
         for name in names:
             try:
                 yield self.read(name)
-            except DamagedCheckpointError as error:
+            except DamagedFolderError as error:
                 notify(f"checkpoint {self.folder / name} is damaged ({error}): it is left out, an earlier one is used")
 
     def read(self, name: str) -> Checkpoint:
+        """The checkpoint of that name; DamagedFolderError unless all its files are as they were written."""
         path = self.folder / name
         try:
-            checksums: dict[str, str] = read_json(path / "checksums.json")
-            for file, expected in checksums.items():
-                if sha256(path / file) != expected:
-                    raise DamagedCheckpointError(f"{file} does not match its checksum")
-            return Checkpoint(path, read_json(path / "state.json"))
-        except (OSError, ValueError) as error:
-            raise DamagedCheckpointError(str(error)) from error
+            present = {file.name for file in path.iterdir() if not file.name.startswith(".")} - {CHECKSUMS}
+            verify_checksums(path, *sorted({"model.safetensors", _STATE} | present))
+            state = read_json(path / _STATE)
+        except (OSError, ValueError, RecursionError) as error:
+            raise DamagedFolderError(reason(error)) from error
+        if not isinstance(state, dict):
+            raise DamagedFolderError(f"{_STATE} is not a JSON object")
+        return Checkpoint(path, state)
 
     def _best_names(self) -> list[str]:
         scored = [(score, name) for name, score in self._scores.items() if score is not None]
         return [name for _, name in sorted(scored, key=lambda item: (-item[0], item[1]))[: self.keep_best]]
 
     def _remove_superseded(self) -> None:
+        # What somebody has removed by hand is gone, and neither kept nor removed again.
+        self._scores = {name: score for name, score in self._scores.items() if (self.folder / name).is_dir()}
         kept = {*self._best_names(), *sorted(self._scores)[-self.keep_last :]}
         for name in self._scores.keys() - kept:
             # A half-removed folder must not look like a damaged checkpoint.
             hidden = self.folder / f"{_UNFINISHED}{name}"
-            (self.folder / name).rename(hidden)
+            shutil.rmtree(hidden, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                (self.folder / name).rename(hidden)
             shutil.rmtree(hidden, ignore_errors=True)
             del self._scores[name]
 
@@ -160,6 +170,11 @@ class CheckpointStore:
 def _read_score(path: Path) -> float | None:
     """For the choice of what to keep; whether the checkpoint is whole is found out when it is used."""
     try:
-        return read_json(path / "state.json")["score"]
-    except (OSError, ValueError, KeyError):
+        score = read_json(path / _STATE)["score"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    return score if isinstance(score, int | float) else None
+
+
+def _is_checkpoint(path: Path) -> bool:
+    return path.name.startswith(_PREFIX) and path.name.removeprefix(_PREFIX).isdecimal() and path.is_dir()

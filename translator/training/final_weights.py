@@ -1,14 +1,21 @@
 """The weights file of a run: the best weights so far and, at the end, the final ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from translator.errors import UserError
 from translator.models.base import Seq2Seq
-from translator.runs.weights import average_weights, collect_weights, restore_weights, write_tensors
+from translator.runs.weights import (
+    average_weights,
+    collect_weights,
+    read_tensors_and_details,
+    restore_weights,
+    write_tensors,
+)
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
@@ -19,8 +26,26 @@ from translator.training.validation import ValidationResult
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """Weights that may become the final ones."""
+
+    step: int
+    score: float  # higher is better
+    weights: Callable[[], dict[str, Tensor]]
+    is_published: bool = False  # they are in the weights file already
+
+    @property
+    def rank(self) -> tuple[float, int, bool]:
+        """The best first, of equals the earliest; what is published need not be written again."""
+        return -self.score, self.step, not self.is_published
+
+
+@dataclass
 class FinalWeights:
-    """Chooses among the checkpoints, the averages of checkpoints and the model's own weights."""
+    """Chooses among the checkpoints, the averages of checkpoints, the published weights and the model's own.
+
+    The best weights stay in memory as long as no checkpoint has them, so that a full disk does not cost them.
+    """
 
     file: Path
     model: Seq2Seq
@@ -28,42 +53,84 @@ class FinalWeights:
     checkpoints: CheckpointStore
     ranks: Ranks
     notify: Notify
+    _in_memory: Candidate | None = field(default=None, init=False)
 
-    def publish_best(self) -> None:
+    def publish_best(self, progress: Progress) -> None:
         """The model as it is now is the best so far, so that `translate` works while training goes on."""
-        if self.ranks.is_main:
-            self._write(self._evaluated())
+        if not self.ranks.is_main:
+            return
+        assert progress.best_score is not None
+        step, score, weights = progress.best_update, progress.best_score, self._evaluated()
+        self._in_memory = None
+        if not self.checkpoints.holds(step):
+            copies = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
+            self._in_memory = Candidate(step, score, lambda: copies)
+        self._write(weights, update=str(step), score=repr(score))
 
     def choose(
         self, progress: Progress, settings: TrainerSettings, validate: Callable[[], ValidationResult]
     ) -> tuple[str, dict[str, Any]]:
-        """Gives the model the best checkpoint's weights, or an average where that is wanted and not worse.
+        """Gives the model the best weights that were kept, or an average where that is wanted and not worse.
 
         Returns where the weights come from, in words, and their figures on the validation set.
         """
-        best = self.checkpoints.best(self.notify) if self.ranks.is_main else []
-        if best:
-            step, weights = best[0].step, best[0].evaluated_weights()
-            origin = f"update {step}, the best by {settings.best_metric}"
-        else:  # not the first rank, or the disk was full all the time
-            step, origin = progress.update, f"update {progress.update}, the last"
-            weights = {name: tensor.clone() for name, tensor in self._evaluated().items()}
-        figures = next(figures for figures in progress.history if figures["update"] == step)
+        candidates = self._candidates(progress) if self.ranks.is_main else []
+        best = candidates[0] if candidates else self._current(progress)
+        origin, weights = _describe(best, progress, settings.best_metric), best.weights()
+        best_score = self.ranks.gather(best.score)[0]  # the ranks must decide alike
+        figures = next(figures for figures in progress.history if figures["update"] == best.step)
+        is_published = best.is_published
         self._take_over(weights)
         if settings.average != "none":
-            chosen = best if settings.average == "best" else self.checkpoints.newest_first(self.notify)
-            self._take_over(average_weights(checkpoint.evaluated_weights() for checkpoint in chosen) or weights)
+            chosen = self._averaged(settings.average, candidates)
+            self._take_over(average_weights(part() for part in chosen) or weights)
             result = validate()
             average = f"average of {len(chosen)} checkpoints ({settings.average})"
             score = result.score(settings.best_metric)
-            if progress.best_score is not None and score < progress.best_score:
-                self.notify(f"{average}: {score:.2f}, worse than {progress.best_score:.2f} of {origin}")
+            if score < best_score:
+                self.notify(f"{average}: {score:.2f}, worse than {best_score:.2f} of {origin}")
                 self._take_over(weights)
             else:
-                origin, figures = average, result.figures()
-        if self.ranks.is_main:
+                origin, figures, is_published = average, result.figures(), False
+        if self.ranks.is_main and not is_published:
             self._write(collect_weights(self.model), required=True)
         return origin, figures
+
+    def _candidates(self, progress: Progress) -> list[Candidate]:
+        """The best checkpoints that are whole, what is kept in memory and what is published, the best one first."""
+        stored = [
+            Candidate(checkpoint.step, checkpoint.score, checkpoint.evaluated_weights)
+            for checkpoint in self.checkpoints.best(self.notify)
+            if checkpoint.score is not None
+        ]
+        current = None if self.checkpoints.holds(progress.update) else self._current(progress)
+        others = (current, self._in_memory, self._published(progress))
+        found = {candidate.step: candidate for candidate in (*stored, *others) if candidate is not None}
+        return sorted(found.values(), key=lambda candidate: candidate.rank)[: self.checkpoints.keep_best]
+
+    def _published(self, progress: Progress) -> Candidate | None:
+        """The weights file, where it is whole and holds weights that this run has validated."""
+        if not self.file.exists():
+            return None
+        try:
+            weights, details = read_tensors_and_details(self.file, needs_checksum=True)
+            step, score = int(details["update"]), float(details["score"])
+        except (UserError, KeyError, ValueError):  # damaged, of an earlier version, or an average
+            return None
+        is_ours = any(figures["update"] == step for figures in progress.history)
+        return Candidate(step, score, lambda: weights, is_published=True) if is_ours else None
+
+    def _current(self, progress: Progress) -> Candidate:
+        """The model as it is now, which has just been validated."""
+        assert progress.last_score is not None
+        weights = {name: tensor.clone() for name, tensor in self._evaluated().items()}
+        return Candidate(progress.update, progress.last_score, lambda: weights)
+
+    def _averaged(self, which: str, best: list[Candidate]) -> list[Callable[[], dict[str, Tensor]]]:
+        if which == "best":
+            return [candidate.weights for candidate in best]
+        newest = self.checkpoints.newest_first(self.notify) if self.ranks.is_main else []
+        return [checkpoint.evaluated_weights for checkpoint in newest]
 
     def _evaluated(self) -> dict[str, Tensor]:
         """The weights that validation sees: the moving average where there is one."""
@@ -75,8 +142,14 @@ class FinalWeights:
             restore_weights(self.model, weights, str(self.checkpoints.folder))
         self.ranks.broadcast_weights(self.model)
 
-    def _write(self, weights: dict[str, Tensor], required: bool = False) -> None:
+    def _write(self, weights: dict[str, Tensor], required: bool = False, **details: str) -> None:
         try:
-            write_tensors(self.file, weights)
+            write_tensors(self.file, weights, **details)
         except OSError as error:
             report_failed_write(f"could not write {self.file}: {error}", required, self.notify)
+
+
+def _describe(chosen: Candidate, progress: Progress, metric: str) -> str:
+    is_best = progress.best_score is None or chosen.score >= progress.best_score
+    kept = "" if is_best else f" of those kept (update {progress.best_update} was better and is lost)"
+    return f"update {chosen.step}, the best by {metric}{kept}"

@@ -11,6 +11,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from translator.evaluation.metrics import describe_scores
+from translator.training.event_log import EventLog
 from translator.training.validation import ValidationResult, perplexity
 
 _BAR_SECONDS = 0.5  # between two redraws
@@ -49,7 +50,7 @@ class Monitor:
         self._folder = tensorboard if rank == 0 else None
         self._rank = rank
         self._stream = stream or sys.stderr
-        self._writer: SummaryWriter | None = None
+        self._events: EventLog | None = None
         self._bar: Any = None
         self._drawn = 0.0
         self._last = 0
@@ -60,9 +61,9 @@ class Monitor:
         self._last = update
         if self._folder is not None:
             goes_on = update > 0 or any(self._folder.glob("events.*"))
-            self._writer = SummaryWriter(str(self._folder), purge_step=update + 1 if goes_on else None)
+            self._events = EventLog(self._folder, self.notify, purge_step=update + 1 if goes_on else None)
             for name, text in self._texts.items():
-                self._writer.add_text(name, f"```\n{text}\n```", update)
+                self._text(name, f"```\n{text}\n```", update)
         if self._rank == 0 and self._stream.isatty():
             self._bar = tqdm(total=100.0, file=self._stream, bar_format=_BAR_FORMAT, leave=False, dynamic_ncols=True)
         self.start_window()
@@ -98,27 +99,28 @@ class Monitor:
         )
         for warning in result.warnings():
             self.notify(f"  warning: {warning}")
-        if self._writer is not None:
-            for number, sample in enumerate(result.samples, 1):
-                rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
-                text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # four spaces: shown as it is
-                self._writer.add_text(f"samples/{number}", text, update)
-            for number, image in enumerate(result.images, 1):
-                self._writer.add_image(f"attention/{number}", image, update, dataformats="HWC")
+        for number, sample in enumerate(result.samples, 1):
+            rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
+            text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # four spaces: shown as it is
+            self._text(f"samples/{number}", text, update)
+        for number, image in enumerate(result.images, 1):
+            self._image(f"attention/{number}", image, update)
 
     def before_checkpoint(self) -> None:
         """Flushes everything logged so far: a run resumed from the checkpoint logs only what comes after it."""
-        if self._writer is not None:
-            self._writer.flush()
+        if self._events is not None:
+            self._events.flush()
 
     def finish(
         self, hyper_parameters: Mapping[str, Any], metrics: Mapping[str, float], table: Mapping[str, str]
     ) -> None:
         """Final metrics beside the hyper-parameters in TensorBoard, and the summary on the terminal."""
         self.close_bar()
-        if self._writer is not None:
+        if self._events is not None:
             plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in hyper_parameters.items()}
-            self._writer.add_hparams(plain, dict(metrics), run_name=".", global_step=self._last)
+            self._events.write(
+                lambda writer: writer.add_hparams(plain, dict(metrics), run_name=".", global_step=self._last)
+            )
         if self._rank == 0:
             width = max(map(len, table), default=0)
             self.notify("\n".join(f"{name:<{width}}  {value}" for name, value in table.items()))
@@ -130,9 +132,9 @@ class Monitor:
 
     def close(self) -> None:
         self.close_bar()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        if self._events is not None:
+            self._events.close()
+            self._events = None
 
     def start_window(self) -> None:
         """Speed and averages count from here; called after work that is not training."""
@@ -175,9 +177,20 @@ class Monitor:
         self.start_window()
 
     def _scalars(self, update: int, values: Mapping[str, float]) -> None:
-        if self._writer is not None:
+        def add(writer: SummaryWriter) -> None:
             for name, value in values.items():
-                self._writer.add_scalar(name, value, update)
+                writer.add_scalar(name, value, update)
+
+        if self._events is not None:
+            self._events.write(add)
+
+    def _text(self, name: str, text: str, update: int) -> None:
+        if self._events is not None:
+            self._events.write(lambda writer: writer.add_text(name, text, update))
+
+    def _image(self, name: str, pixels: Any, update: int) -> None:
+        if self._events is not None:
+            self._events.write(lambda writer: writer.add_image(name, pixels, update, dataformats="HWC"))
 
 
 def format_seconds(seconds: float) -> str:

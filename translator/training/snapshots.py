@@ -89,6 +89,11 @@ class Snapshots:
         if checkpoint is None:
             return None
         state = checkpoint.state
+        if state["format_version"] > _STATE_FORMAT:
+            raise UserError(
+                f"{checkpoint.path}: written by a newer version of translator (format {state['format_version']}, this"
+                f" one knows {_STATE_FORMAT}); update translator"
+            )
         if len(state["ranks"]) != self.ranks.count:
             raise UserError(
                 f"{checkpoint.path}: written by {len(state['ranks'])} processes, now there are {self.ranks.count};"
@@ -123,5 +128,5 @@ class Snapshots:
 def report_failed_write(problem: str, required: bool, notify: Notify) -> None:
     """A full disk stops a run only where it could not go on afterwards."""
     if required:
-        raise UserError(f"{problem}. Earlier checkpoints are untouched; make room and resume")
-    notify(f"{problem}. Earlier checkpoints are untouched; training goes on and will try again")
+        raise UserError(f"{problem}. What was written before is untouched; make room and resume")
+    notify(f"{problem}. What was written before is untouched; training goes on and will try again")

@@ -214,7 +214,7 @@ class Trainer:
         self.monitor.validation(self.progress.update, result, is_best=is_best)  # a checkpoint says that this is done
         self.snapshots.save(self.progress, self._seconds())
         if is_best:
-            self.final_weights.publish_best()
+            self.final_weights.publish_best(self.progress)
         (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)  # now with the writing
         self.monitor.start_window()
 

@@ -1,0 +1,67 @@
+"""Turns what goes wrong with the files of a run into one line for the user."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from translator.errors import UserError
+
+COPY_AGAIN = "copy the run again"
+
+
+@contextmanager
+def explain_damage(path: Path, *damage: type[Exception], remedy: str = COPY_AGAIN) -> Iterator[None]:
+    """For reading a file that translator has written itself: whatever is not as it was written is damage.
+
+    `damage` are exceptions of the library that reads the file, besides those of Python's own readers.
+    """
+    of_python = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+    all_damage: tuple[type[Exception], ...] = (*of_python, *damage)
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UserError(f"{error.filename or path}: no such file; {remedy}") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({reason(error)}); {remedy}") from error
+    except all_damage as error:
+        raise UserError(f"{path}: damaged ({reason(error)}); {remedy}") from error
+
+
+@contextmanager
+def explain_write_errors(option: str, path: Path) -> Iterator[None]:
+    """For writing below the folder that the user has given as `option`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{option}={path}: cannot be written ({reason(error)}); make room or give another folder"
+        ) from (error)
+
+
+def require_folder(option: str, path: Path) -> Path:
+    """Refuses a path that is a file or lies below one; returns the nearest folder that exists."""
+    nearest = path
+    while not os.path.lexists(nearest) and nearest != nearest.parent:
+        nearest = nearest.parent
+    if nearest.is_dir():
+        return nearest
+    if nearest.is_symlink() and not nearest.exists():
+        raise UserError(f"{option}={path}: {nearest} is a link that leads nowhere; give another folder")
+    what = "is a file" if nearest == path else f"lies below {nearest}, which is a file"
+    raise UserError(f"{option}={path}: {what}; give another folder")
+
+
+def require_writable(option: str, path: Path) -> None:
+    """Refuses a folder in which nothing can be made. Permissions do not tell for certain, so it is tried."""
+    with explain_write_errors(option, path):
+        Path(tempfile.mkdtemp(prefix=".writable-", dir=require_folder(option, path))).rmdir()
+
+
+def reason(error: BaseException) -> str:
+    """The first line of an exception's message; for an error of the system, without file and number."""
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return text.splitlines()[0]
