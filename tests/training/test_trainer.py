@@ -15,6 +15,7 @@ from support.training_toys import ToyLoader, ToyModel, make_model, make_trainer,
 from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.runs.weights import average_weights, collect_weights, write_tensors
+from translator.training import final_weights
 from translator.training.checkpoint import CheckpointStore
 from translator.training.interfaces import LossOutput
 from translator.training.monitor import Monitor
@@ -190,7 +191,7 @@ def test_the_best_weights_survive_a_disk_that_is_full_when_they_are_found(
 
     trainer.validator = watching
     monkeypatch.setattr(CheckpointStore, "save", save_unless_full)
-    monkeypatch.setattr("translator.training.final_weights.write_tensors", write_unless_full)
+    monkeypatch.setattr(final_weights, "write_tensors", write_unless_full)
     result = trainer.fit()
     assert result.final_weights == "update 4, the best by bleu"
     assert result.final["bleu"] == 40.0
@@ -405,7 +406,7 @@ def test_a_full_disk_does_not_end_the_run_but_is_said(tmp_path: Path, monkeypatc
 
 
 def test_a_disk_that_stays_full_is_an_error_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("translator.training.final_weights.write_tensors", full)
+    monkeypatch.setattr(final_weights, "write_tensors", full)
     with pytest.raises(UserError, match=r"could not write .*model.safetensors.*make room"):
         make_trainer(tmp_path, max_updates=3).fit()
 
