@@ -129,7 +129,8 @@ def measure_training(tokenizer: Tokenizer, batches: list[Batch]) -> float:
 def own_memory(process: psutil.Process) -> int:
     """Private bytes of the process, without pages of mapped files, which the system can reclaim."""
     info = process.memory_info()
-    return info.rss - info.shared if hasattr(info, "shared") else process.memory_full_info().uss
+    result: int = info.rss - info.shared if hasattr(info, "shared") else process.memory_full_info().uss
+    return result
 
 
 def measure_memory(folder: str, copies: int, batch_tokens: int, results: "multiprocessing.Queue[list[float]]") -> None:

@@ -78,7 +78,8 @@ def configure(options: argparse.Namespace, *overrides: str) -> Config:
     corpus = text if options.data else ["data=demo"]
     size = f"tokenizer.vocab_size={VOCAB_SIZE if options.data else 2_000}"
     common = ["model=transformer_tiny", size, "trainer.batch_tokens=4096", "trainer.log_every=10"]
-    return cli.main(lambda config: config, [*corpus, *common, *overrides])[0]
+    result: Config = cli.main(lambda config: config, [*corpus, *common, *overrides])[0]
+    return result
 
 
 @contextmanager

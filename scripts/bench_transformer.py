@@ -37,7 +37,8 @@ class PlainTransformer(nn.Module):
         self.register_buffer("positions", torch.stack((angles.sin(), angles.cos()), -1).flatten(1))
 
     def embed(self, ids: Tensor) -> Tensor:
-        return self.dropout(self.embedding(ids) * math.sqrt(SIZE) + self.positions[: ids.shape[1]])
+        result: Tensor = self.dropout(self.embedding(ids) * math.sqrt(SIZE) + self.positions[: ids.shape[1]])
+        return result
 
     def forward(self, batch: Batch) -> Tensor:
         length = batch.target_in.shape[1]

@@ -128,7 +128,8 @@ class RelativePositionBias(nn.Module):
     def within(self, length: int) -> Tensor:
         """The bias (1, H, T, T) between the positions of a sequence."""
         positions = torch.arange(length, device=self.buckets.device)
-        return self(positions, positions)
+        result: Tensor = self(positions, positions)
+        return result
 
 
 def _bucket(distance: int, num_buckets: int) -> int:

@@ -41,7 +41,8 @@ class AdditiveScore(ScoreFunction):
         self.energy = nn.Linear(hidden_size, 1, bias=False)  # w_v^T
 
     def prepare(self, keys: Tensor) -> Tensor:
-        return self.key_projection(keys)  # (…, S, A)
+        result: Tensor = self.key_projection(keys)  # (…, S, A)
+        return result
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
         projected = self.query_projection(queries)  # (…, T, A)
@@ -50,7 +51,8 @@ class AdditiveScore(ScoreFunction):
         # (…, T, S, A) is A times as large as the scores, so there is only one of it: tanh overwrites the sum, whose
         # value the gradient does not need.
         pairs = (projected.unsqueeze(-2) + prepared.unsqueeze(-3)).tanh_()
-        return self.energy(pairs).squeeze(-1)
+        result: Tensor = self.energy(pairs).squeeze(-1)
+        return result
 
 
 class DotScore(ScoreFunction):
@@ -93,7 +95,8 @@ class CosineScore(ScoreFunction):
 def _directions(vectors: Tensor) -> Tensor:
     """x / |x|. A zero vector has no direction: it is taken as infinitely long, which gives zero and a zero gradient."""
     lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    return vectors / lengths.masked_fill(lengths < torch.finfo(lengths.dtype).tiny, float("inf"))
+    result: Tensor = vectors / lengths.masked_fill(lengths < torch.finfo(lengths.dtype).tiny, float("inf"))
+    return result
 
 
 class GaussianScore(ScoreFunction):

@@ -74,7 +74,8 @@ class BpeDropout(SubwordSampler):
     def _gaps(self, keys: np.ndarray, number: int) -> np.ndarray:
         """The number of looks without a drop before the next drop: geometrically distributed."""
         gaps = np.log(_uniform(keys, number)) / self._log_keep
-        return np.minimum(gaps, 2**40).astype(np.int64)
+        result: np.ndarray = np.minimum(gaps, 2**40).astype(np.int64)
+        return result
 
     def _later_drops(self, drop: int, key: int) -> Iterator[int]:
         """The numbers of the dropped looks after the first NUM_DRAWN."""
@@ -154,4 +155,5 @@ def _mix(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     state = keys + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
+    result: np.ndarray = state ^ (state >> np.uint64(31))
+    return result

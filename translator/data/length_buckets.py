@@ -163,4 +163,5 @@ def _runs(source_lengths: np.ndarray, target_lengths: np.ndarray) -> tuple[np.nd
 def _capacity(source_lengths: np.ndarray, target_lengths: np.ndarray, batch_tokens: int) -> np.ndarray:
     """How many pairs of these lengths fill a batch; at least one."""
     num_rows = np.minimum(batch_tokens // target_lengths, SOURCE_FACTOR * batch_tokens // source_lengths)
-    return np.maximum(num_rows, 1)
+    result: np.ndarray = np.maximum(num_rows, 1)
+    return result

@@ -261,7 +261,8 @@ def _encode(processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str
     for number, text in enumerate(texts):
         if WORD_START in text:
             rows[number] = _encode_mark(processor, text)
-    return rows
+    result: list[list[int]] = rows
+    return result
 
 
 def _encode_mark(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[int]:
@@ -271,7 +272,8 @@ def _encode_mark(processor: sentencepiece.SentencePieceProcessor, text: str) -> 
         [processor.piece_to_id(f"<0x{byte:02X}>") for byte in character.encode()] for character in (free[0], WORD_START)
     )
     if UNK in mark:  # no byte fallback
-        return processor.encode(text)
+        result: list[int] = processor.encode(text)
+        return result
     ids: list[int] = []
     for i in processor.encode(text.replace(WORD_START, free[0])):
         ids.append(i)

@@ -25,9 +25,10 @@ def length_penalty(length: Length, options: SearchOptions) -> Length | float:
     """What the log-probability of a hypothesis is divided by; its length counts EOS."""
     if not is_normalized(options):
         return 1.0
-    if options.length_penalty is LengthPenalty.gnmt:
-        return ((5 + length) / 6) ** options.alpha  # Wu et al. 2016, equation 14
-    return length**options.alpha
+    is_gnmt = options.length_penalty is LengthPenalty.gnmt
+    base = (5 + length) / 6 if is_gnmt else length  # GNMT: Wu et al. 2016, equation 14
+    penalty: Length | float = base**options.alpha
+    return penalty
 
 
 def length_limits(

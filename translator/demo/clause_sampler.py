@@ -6,7 +6,7 @@ from typing import NamedTuple
 from translator.demo.dice import Dice
 from translator.demo.lexicon_adjectives import ADJECTIVES, STATES
 from translator.demo.lexicon_adverbials import FREQUENCIES, MEANS, ON
-from translator.demo.lexicon_entries import Aspect, Frequency, Modal, Noun, Place, Verb
+from translator.demo.lexicon_entries import Aspect, Frequency, Modal, Noun, Place, TimePhrase, Verb
 from translator.demo.lexicon_nouns import ANIMALS, COMMON_NOUNS
 from translator.demo.lexicon_verbs import (
     CAN,
@@ -39,7 +39,6 @@ from translator.demo.syntax import (
     Quality,
     Spot,
     Tense,
-    TimePhrase,
 )
 
 _VERB_GROUPS: tuple[tuple[tuple[Verb, ...], float], ...] = (

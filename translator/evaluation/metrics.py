@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric as SacrebleuMetric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import estimate_ci
 
 from translator.errors import UserError

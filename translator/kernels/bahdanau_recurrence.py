@@ -36,7 +36,8 @@ def is_applicable(inputs: Tensor, hidden: Tensor, prepared: Tensor, query_weight
 
 
 def _largest(x: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(x, ord=float("inf"))
+    result: Tensor = torch.linalg.vector_norm(x, ord=float("inf"))
+    return result
 
 
 def bahdanau_recurrence(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -44,7 +45,8 @@ def bahdanau_recurrence(*operands: Tensor | None) -> tuple[Tensor, Tensor, Tenso
 
     The operands are those of `_BahdanauRecurrence.forward`, in its order.
     """
-    return _BahdanauRecurrence.apply(*operands)
+    result: tuple[Tensor, Tensor, Tensor] = _BahdanauRecurrence.apply(*operands)
+    return result
 
 
 class _BahdanauRecurrence(torch.autograd.Function):

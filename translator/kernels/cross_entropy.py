@@ -25,7 +25,8 @@ def chunked_cross_entropy(
     """
     if not torch.is_grad_enabled():  # an autograd function is not told, and would make gradients that nobody wants
         weight, bias = weight.detach(), None if bias is None else bias.detach()
-    return _ChunkedCrossEntropy.apply(states, weight, bias, targets, label_smoothing)
+    result: tuple[Tensor, Tensor] = _ChunkedCrossEntropy.apply(states, weight, bias, targets, label_smoothing)
+    return result
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

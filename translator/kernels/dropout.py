@@ -18,12 +18,14 @@ _LEVELS = 256  # values of a byte
 
 def byte_dropout(x: Tensor, p: float) -> Tensor:
     """`F.dropout(x, p)` with other random numbers."""
-    return _ByteDropout.apply(x, _threshold(p))
+    result: Tensor = _ByteDropout.apply(x, _threshold(p))
+    return result
 
 
 def byte_dropout_add(residual: Tensor, x: Tensor, p: float) -> Tensor:
     """residual + dropout(x), in one pass over memory."""
-    return _ByteDropoutAdd.apply(residual, x, _threshold(p))
+    result: Tensor = _ByteDropoutAdd.apply(residual, x, _threshold(p))
+    return result
 
 
 def _threshold(p: float) -> int:

@@ -14,7 +14,8 @@ def reverse(sequence: Tensor, reversal: Tensor) -> Tensor:
 
     Reversing twice must change nothing, as is the case for `reversal` from `reversed_steps`.
     """
-    return _Reverse.apply(sequence, reversal)
+    result: Tensor = _Reverse.apply(sequence, reversal)
+    return result
 
 
 def reversed_steps(lengths: Tensor, num_steps: int) -> Tensor:

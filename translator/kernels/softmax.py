@@ -8,7 +8,8 @@ from torch import Tensor
 
 def fused_masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """`translator.attention.softmax.masked_softmax`: scores (…, T, S), and a mask that broadcasts to them."""
-    return _MaskedSoftmax.apply(scores, mask)
+    result: Tensor = _MaskedSoftmax.apply(scores, mask)
+    return result
 
 
 class _MaskedSoftmax(torch.autograd.Function):

@@ -119,4 +119,5 @@ class Decoder(nn.Module):
         total = self.output_from_state(states).flatten(0, 1)  # (T R, E)
         for part, layer in ((inputs, self.output_from_input), (contexts, self.output_from_context)):
             total = torch.addmm(total, part.flatten(0, 1), layer.weight.t())  # adds within the product
-        return total.tanh().view_as(inputs)  # (T, R, E)
+        result: Tensor = total.tanh().view_as(inputs)  # (T, R, E)
+        return result

@@ -76,11 +76,13 @@ class SequenceDropout(nn.Module):
         """The factors (B, D) of all steps; None where there are none: in evaluation, and for ordinary dropout."""
         if not self.variational or not self.training or self.dropout.p == 0:
             return None
-        return self.dropout(like.new_ones(num_rows, size))
+        result: Tensor | None = self.dropout(like.new_ones(num_rows, size))
+        return result
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """`mask` is what `draw` gave, where several calls have to share it; otherwise x gets one of its own."""
         if not self.variational:
-            return self.dropout(x)
+            result: Tensor = self.dropout(x)
+            return result
         mask = self.draw(x.shape[1], x.shape[2], x) if mask is None else mask
         return x if mask is None else x * mask

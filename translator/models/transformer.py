@@ -103,4 +103,5 @@ class Transformer(EmbeddingModel):
     def _embed_target(self, tokens: Tensor, offset: int) -> Tensor:
         """The decoder's input (R, T, D) for tokens (R, T), the first of which is at position `offset`."""
         embedded = self.embeddings.target(tokens) * self.embedding_scale
-        return self.target_positions(embedded, offset)
+        result: Tensor = self.target_positions(embedded, offset)
+        return result

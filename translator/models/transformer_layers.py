@@ -39,7 +39,8 @@ class LayerOptions:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
     def make_norm(self) -> nn.Module:
-        return NORMS[self.norm](self.model_size, eps=1e-5)
+        result: nn.Module = NORMS[self.norm](self.model_size, eps=1e-5)
+        return result
 
     def make_attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
         return MultiHeadAttention(
@@ -81,7 +82,8 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(options.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outer(self.dropout(self.activate(self.inner(x))))
+        result: Tensor = self.outer(self.dropout(self.activate(self.inner(x))))
+        return result
 
     def activate(self, inner: Tensor) -> Tensor:
         """f, from (…, F), or (…, 2F) for SwiGLU, to (…, F); may overwrite its argument."""

@@ -84,7 +84,8 @@ def option(default: Any, help: str, **declared: Any) -> Any:
 
 
 def declaration(option_field: "Field[Any]") -> Declaration:
-    return option_field.metadata["declaration"]
+    result: Declaration = option_field.metadata["declaration"]
+    return result
 
 
 @dataclass

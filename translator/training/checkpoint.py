@@ -44,7 +44,8 @@ class Checkpoint:
 
     @property
     def score(self) -> float | None:
-        return self.state["score"]
+        result: float | None = self.state["score"]
+        return result
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         return load_file(self.path / f"{name}.safetensors")

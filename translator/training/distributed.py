@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 
 _BUCKET_BYTES = 32 * 2**20
 _PATIENCE_SECONDS = 2.0  # for the other ranks to report why they ended
@@ -106,7 +107,7 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks()
         return
-    store, rank, count = next(iter(dist.rendezvous("env://")))
+    store, rank, count = next(iter(rendezvous("env://")))
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if device_type == "cuda" else "gloo",
         store=store,

@@ -31,13 +31,14 @@ def build_optimizer(
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     device = next(model.parameters()).device.type
     optimizer = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[name]
-    return optimizer(
+    result: torch.optim.Optimizer = optimizer(
         [group for group in groups if group["params"]],
         lr=learning_rate,
         betas=(betas[0], betas[1]),
         eps=eps,
         fused=device in FUSED_DEVICES,
     )
+    return result
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
