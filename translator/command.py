@@ -37,6 +37,21 @@ def exit_code(name: str, run: Callable[[], int | None]) -> int:
         return EXIT_BROKEN_PIPE
 
 
+def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
+    """The type of an argument that must lie within these bounds."""
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if not minimum <= number <= maximum:
+            raise argparse.ArgumentTypeError(f"{text}: must be a whole number from {minimum} to {maximum}")
+        return number
+
+    return convert
+
+
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:

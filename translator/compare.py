@@ -7,13 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, exit_code, positive, whole_number
+from translator.evaluate import MOST_RESAMPLINGS
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments, given
 
 if TYPE_CHECKING:
     from translator.evaluation.significance import Comparison, Difference
 
+MOST_EXAMPLES = 1_000_000
 EPILOG = """
 examples:
   python -m translator.compare a.de b.de --reference test.de
@@ -37,10 +39,17 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
-    result.add_argument("--bootstrap", type=int, default=1_000, metavar="N", help="resamplings; default: 1000")
-    result.add_argument("--randomizations", type=int, default=10_000, metavar="N", help="default: 10000")
+    tries = whole_number(1, MOST_RESAMPLINGS)
+    result.add_argument("--bootstrap", type=tries, default=1_000, metavar="N", help="resamplings; default: 1000")
+    result.add_argument("--randomizations", type=tries, default=10_000, metavar="N", help="default: 10000")
     result.add_argument("--ter", action="store_true", help="compare TER too, which takes much longer")
-    result.add_argument("--examples", type=int, default=5, metavar="N", help="sentences that differ most; default: 5")
+    result.add_argument(
+        "--examples",
+        type=whole_number(0, MOST_EXAMPLES),
+        default=5,
+        metavar="N",
+        help="sentences that differ most; default: 5",
+    )
     result.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - is the standard output")
     result.add_argument("--device", default="auto", help="default: auto")
     result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, exit_code, positive, whole_number
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments, given, naming_flags
 
 if TYPE_CHECKING:
     from translator.evaluation.alignment import AlignmentScores
 
+MOST_RESAMPLINGS = 1_000_000
 EPILOG = """
 examples:
   python -m translator.evaluate --model runs/latest --source test.en --reference test.de
@@ -45,7 +46,11 @@ def parser() -> argparse.ArgumentParser:
         "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
     result.add_argument(
-        "--bootstrap", type=int, default=1_000, metavar="N", help="resamplings for the intervals; 0 = none"
+        "--bootstrap",
+        type=whole_number(0, MOST_RESAMPLINGS),
+        default=1_000,
+        metavar="N",
+        help="resamplings for the intervals; 0 = none",
     )
     result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="score the run's attention against it")
     result.add_argument("--output", type=Path, metavar="FILE", help="keep the run's translation")

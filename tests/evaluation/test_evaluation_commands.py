@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -90,6 +91,31 @@ def test_two_translations_are_compared(folder: Path, capsys: pytest.CaptureFixtu
     (folder / "runs").mkdir()
     assert compare.main(["out.de", "runs", "--reference", "ref.de"]) == 2
     assert "--source: is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "value", "range_"),
+    [
+        (compare, "--bootstrap", "-1", "from 1 to"),
+        (compare, "--bootstrap", "0", "from 1 to"),
+        (compare, "--randomizations", "0", "from 1 to"),
+        (compare, "--randomizations", "10**9", "from 1 to"),
+        (compare, "--examples", "-1", "from 0 to"),
+        (evaluate, "--bootstrap", "-1", "from 0 to"),
+        (evaluate, "--bootstrap", "99999999999", "to 1000000"),
+        (evaluate, "--bootstrap", "1.5", "a whole number"),
+    ],
+)
+def test_numbers_outside_their_range_are_refused_with_the_range(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: ModuleType, flag: str, value: str, range_: str
+) -> None:
+    what = ["out.de", "ref.de"] if command is compare else ["--hypothesis", "out.de"]
+    with pytest.raises(SystemExit) as exit_:
+        command.main([*what, "--reference", "ref.de", f"{flag}={value}"])
+    message = capsys.readouterr().err
+    assert (exit_.value.code, message.count("\n")) == (2, 1)
+    assert f"{flag}: {value}: must be" in message
+    assert range_ in message
 
 
 def test_languages_are_guessed_from_names() -> None:
