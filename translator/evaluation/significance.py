@@ -117,7 +117,7 @@ def _coins(num_trials: int, num_sentences: int) -> "Iterator[np.ndarray[Any, Any
 
 
 def _score(metric: SacrebleuMetric, statistics: "np.ndarray[Any, Any]") -> float:
-    return float(metric._compute_score_from_stats(statistics).score)
+    return float(metric._compute_score_from_stats(list(statistics)).score)
 
 
 @dataclass(frozen=True)
