@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from translator.data.normalization import is_blank
 from translator.decoding.alignment import SplitWords, align_words
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.forbidden_words import Spellings, forbidden_sequences
@@ -139,7 +140,7 @@ class LineTranslator:
 
     def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[_Part]:
         texts = [self._normalized(line).strip() for line in lines]
-        filled = [index for index, text in enumerate(texts) if text]
+        filled = [index for index, text in enumerate(texts) if not is_blank(text)]
         encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
         forced: list[list[int]] = [[] for _ in lines]
         if prefixes:
@@ -152,7 +153,7 @@ class LineTranslator:
                 if self.max_pieces > 0:
                     stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
                 pieces = self.tokenizer.encode_source(stretches)
-            # Text without any pieces, such as a lone zero-width space, is blank.
+            # Text may have no pieces at all, if the vocabulary knows none of its characters.
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):
                 seed = (first_line + line) * 1_000_003 + number
