@@ -96,7 +96,7 @@ class LineTranslator:
             batches = [[parts[index] for index in batch] for batch in indices]
             need_any = need_alignment or need_attention
             forbidden = self._forbidden()
-            for_each(lambda batch: self._search(batch, forbidden, need_any), batches, self.device)
+            for_each(lambda batch, abandoned: self._search(batch, forbidden, need_any, abandoned), batches, self.device)
         by_line: dict[int, list[_Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
@@ -187,7 +187,13 @@ class LineTranslator:
         source = source.to(self.device)
         return source, source != PAD  # (B, S)
 
-    def _search(self, parts: list[_Part], forbidden: Spellings, need_attention: bool) -> None:
+    def _search(
+        self, parts: list[_Part], forbidden: Spellings, need_attention: bool, abandoned: Callable[[], bool]
+    ) -> None:
+        def stop_if_interrupted() -> None:
+            if abandoned() or self.interrupted():
+                raise Interrupted
+
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
         seeds = [part.seed for part in parts]
@@ -199,7 +205,7 @@ class LineTranslator:
             prefixes=prefixes,
             forbidden=forbidden,
             seeds=seeds,
-            before_step=self._stop_if_interrupted,
+            before_step=stop_if_interrupted,
         )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
@@ -210,10 +216,6 @@ class LineTranslator:
                 scored = score_targets(self.model, source, mask, targets, need_attention=True)
                 for part, forced in zip(parts, scored, strict=True):
                     part.forced.append(forced)
-
-    def _stop_if_interrupted(self) -> None:
-        if self.interrupted():
-            raise Interrupted
 
     def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
         """The translations of a line from those of its parts: the best of each part form the best, and so on."""
