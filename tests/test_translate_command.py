@@ -202,6 +202,8 @@ def test_attention_maps_are_written_as_pictures_and_as_a_page(translate: Command
         (["a.txt", "x/a.txt.partial", "-o", "x/"], "a.txt.partial would be overwritten"),
         (["a.txt", "--attention", "a.txt"], "--attention a.txt/index.html: cannot be written"),
         (["a.txt", "--prefix", "-"], "--prefix -: prefixes are not read from the standard input"),
+        (["a.txt", "--forbid", "\udcff"], "a forbidden word must be valid UTF-8"),
+        (["a.txt", "--beam", "90000"], "--beam 90000: a sentence of 4 pieces needs about"),
         (["-", "-"], "the standard input can be read only once"),
         (["a.txt", "-o", "/dev/full"], "-o /dev/full: cannot be written (No space left on device)"),
         (["a.txt", "-o", "/dev/null", "--resume"], "--resume: /dev/null is a device or a pipe"),

@@ -148,7 +148,8 @@ class System:
     def translate(self, sources: Sequence[str]) -> list[str]:
         from translator.decoding.output import one_line
 
-        return [one_line(line) for line in self.translator.translate(sources)]
+        with naming_flags(SearchOptions):
+            return [one_line(line) for line in self.translator.translate(sources)]
 
     def score_alignment(self, sources: Sequence[str], targets: Sequence[str], gold: Path) -> "AlignmentScores":
         """Compares the attention for the reference translation with the true alignment."""

@@ -202,13 +202,14 @@ class _Session:
                 f"--prefix {self.options.prefix}: has {number + len(chosen)} lines and the input has more; give a line "
                 "for each, blank where there is no prefix"
             )
-        translations = self.translator.translate_fully(
-            [line.text for line in chunk],
-            prefixes=chosen,
-            need_alignment=self.options.alignments,
-            need_attention=self.pages is not None,
-            first_line=number,
-        )
+        with naming_flags(SearchOptions):
+            translations = self.translator.translate_fully(
+                [line.text for line in chunk],
+                prefixes=chosen,
+                need_alignment=self.options.alignments,
+                need_attention=self.pages is not None,
+                first_line=number,
+            )
         self.seconds += time.perf_counter() - started
         for offset, translation in enumerate(translations):
             self._count(number + offset, translation)

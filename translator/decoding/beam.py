@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from translator.decoding.constraints import Constraints
-from translator.decoding.hypotheses import Hypothesis, is_normalized, length_penalty
+from translator.decoding.hypotheses import Hypothesis, hypothesis, is_normalized, length_penalty
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
@@ -75,7 +75,7 @@ class FinishedPool:
     def hypotheses(self, num_hypotheses: int) -> list[list[Hypothesis]]:
         fields = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist(), self.normalized.tolist())
         return [
-            [Hypothesis(i[:n], score, normalized) for i, n, score, normalized in zip(*sentence, strict=True) if n >= 0][
+            [hypothesis(i[:n], score, normalized) for i, n, score, normalized in zip(*sentence, strict=True) if n >= 0][
                 :num_hypotheses
             ]
             for sentence in zip(*fields, strict=True)

@@ -12,6 +12,7 @@ from translator.decoding.ensemble import Ensemble
 from translator.decoding.forbidden_words import Spellings, forbidden_sequences
 from translator.decoding.forced_decoding import Forced, score_targets
 from translator.decoding.interfaces import BLANK, AttentionMap, Output, TextTokenizer, Translation
+from translator.decoding.memory import SearchMemory
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
 from translator.decoding.workers import for_each, num_workers
@@ -92,11 +93,20 @@ class LineTranslator:
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
-            indices = self._batches([len(part.ids) for part in parts], budget)
+            memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, self.options, self.device)
+            most = [memory.most_sentences(len(part.ids), len(part.prefix)) for part in parts]
+            num_together = min([num_workers(self.device), *most])
+            most = [sentences // num_together for sentences in most]
+            indices = self._batches([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
             need_any = need_alignment or need_attention
             forbidden = self._forbidden()
-            for_each(lambda batch, abandoned: self._search(batch, forbidden, need_any, abandoned), batches, self.device)
+            for_each(
+                lambda batch, abandoned: self._search(batch, forbidden, need_any, abandoned),
+                batches,
+                self.device,
+                at_most=num_together,
+            )
         by_line: dict[int, list[_Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
@@ -167,13 +177,17 @@ class LineTranslator:
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
         return [_num_pieces(ids) for ids in self.tokenizer.encode_source(list(texts))]
 
-    def _batches(self, lengths: list[int], budget: int) -> Iterator[list[int]]:
-        """Indices of sentences of about the same length, the longest first, under the budget of tokens."""
+    def _batches(self, lengths: list[int], budget: int, most: Sequence[int] | None = None) -> Iterator[list[int]]:
+        """Indices of sentences of about the same length, the longest first, under the budget of tokens.
+
+        `most` says of each sentence how many like it fit into memory.
+        """
         batch: list[int] = []
         longest = 0
         for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
             longest = max(longest, lengths[index], SHORTEST)
-            if batch and (len(batch) + 1) * longest > budget:
+            is_full = most is not None and len(batch) >= min(most[index], most[batch[0]] if batch else 1)
+            if batch and (is_full or (len(batch) + 1) * longest > budget):
                 yield batch
                 batch, longest = [], max(lengths[index], SHORTEST)
             batch.append(index)
