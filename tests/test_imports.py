@@ -37,7 +37,7 @@ OWNERS = {
     "sacrebleu": {"evaluation"},
     "sentencepiece": {"data"},
     "datasets": {"data"},
-    "hydra": {"cli"},
+    "hydra": {"cli", "overrides"},
     "omegaconf": {"cli", "config"},
     "tensorboard": {"training", "verify_resume"},
 }
