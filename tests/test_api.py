@@ -112,8 +112,13 @@ def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(
 def test_damaged_weights_and_unknown_devices_get_one_clear_line(
     transformer: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--model", str(transformer), "--device", "abacus"]) == 2
-    assert "device abacus" in capfd.readouterr().err
+    for device in ("abacus", "meta", "cuda:99"):
+        assert main(["--model", str(transformer), "--device", device]) == 2
+        message = capfd.readouterr().err
+        assert (
+            message
+            == f"translate: --device {device}: there is no such device here; use auto, cpu, cuda, cuda:N or mps\n"
+        )
     (transformer / "model.safetensors").write_bytes(b"nonsense")
     assert main(["--model", str(transformer), "--device", "cpu"]) == 2
     error = capfd.readouterr().err

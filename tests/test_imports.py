@@ -13,8 +13,8 @@ ALLOWED = {
     "attention": {"attention", "kernels"},
     "models": {"models", "attention", "kernels"},
     "data": {"data"} | EVERYWHERE,
-    "decoding": {"decoding", "kernels", "models.base", "schema.decode"} | EVERYWHERE,
-    "evaluation": {"evaluation", "data.files"} | EVERYWHERE,
+    "decoding": {"decoding", "data.normalization", "kernels", "models.base", "schema.decode"} | EVERYWHERE,
+    "evaluation": {"evaluation", "data.normalization"} | EVERYWHERE,
     "runs": {"runs", "config", "data.normalization", "data.tokenizer", "decoding", "models", "schema"} | EVERYWHERE,
     "training": {
         *{"training", "runs", "devices", "kernels", "models.base", "data.batching", "evaluation.metrics"},
@@ -37,7 +37,7 @@ OWNERS = {
     "sacrebleu": {"evaluation"},
     "sentencepiece": {"data"},
     "datasets": {"data"},
-    "hydra": {"cli"},
+    "hydra": {"cli", "overrides"},
     "omegaconf": {"cli", "config"},
     "tensorboard": {"training", "verify_resume"},
 }

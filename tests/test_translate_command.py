@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -191,17 +193,80 @@ def test_attention_maps_are_written_as_pictures_and_as_a_page(translate: Command
         (["a.txt", "--nbest", "5", "--beam", "2"], "--nbest 5: a beam of 2 cannot give more hypotheses"),
         (["a.txt", "--sample", "--top-p", "2"], "--top-p 2: must be at most 1"),
         (["a.txt", "--prefix", "none.txt"], "none.txt"),
-        (["a.txt", "-o", "a.txt/b.txt"], "cannot be written"),
+        (["a.txt", "-o", "a.txt/b.txt"], "-o a.txt/b.txt: cannot be written (Not a directory)"),
+        (["a.txt", "-o", "/proc/none/b.txt"], "-o /proc/none/b.txt: cannot be written"),
+        (["a.txt", "-o", "link"], "-o link: a.txt would be overwritten"),
+        (["a.partial", "-o", "a"], "-o a: a.partial would be overwritten"),
+        (["a.txt", "a.partial.json", "-o", "a"], "-o a: a.partial.json would be overwritten"),
+        (["a.txt", "--prefix", "a.partial", "-o", "a.partial"], "-o a.partial: a.partial would be overwritten"),
+        (["a.txt", "x/a.txt.partial", "-o", "x/"], "a.txt.partial would be overwritten"),
+        (["a.txt", "--attention", "a.txt"], "--attention a.txt/index.html: cannot be written"),
+        (["a.txt", "--prefix", "-"], "--prefix -: prefixes are not read from the standard input"),
+        (["a.txt", "--forbid", "\udcff"], "a forbidden word must be valid UTF-8"),
+        (["a.txt", "--beam", "90000"], "--beam 90000: a sentence of 4 pieces needs about"),
+        (["-", "-"], "the standard input can be read only once"),
+        (["a.txt", "-o", "/dev/full"], "-o /dev/full: cannot be written (No space left on device)"),
+        (["a.txt", "-o", "/dev/null", "--resume"], "--resume: /dev/null is a device or a pipe"),
     ],
 )
 def test_mistakes_get_one_clear_line(translate: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
-    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     (tmp_path / "x").mkdir()
+    inputs = [tmp_path / name for name in ("a.txt", "a.partial", "a.partial.json", "x/a.txt.partial")]
+    for path in inputs:
+        path.write_text("one\n", encoding="utf-8")
+    (tmp_path / "link").symlink_to("a.txt")
     code, out, err = translate(*arguments)
     assert (code, out) == (2, b"")
     assert message in err
     assert err.count("\n") == 1
-    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n"
+    assert [path.read_text(encoding="utf-8") for path in inputs] == ["one\n"] * len(inputs)
+
+
+def test_links_pipes_and_devices_stay_what_they_are(translate: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    (tmp_path / "old").write_text("old\n", encoding="utf-8")
+    (tmp_path / "link").symlink_to("old")
+    assert translate("a.txt", "-o", "link")[0] == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "old").read_bytes() == b"ONE\n"
+    before = Path("/dev/null").stat()
+    assert translate("a.txt", "-o", "/dev/null")[:2] == (0, b"")
+    assert Path("/dev/null").stat().st_ino == before.st_ino
+    os.mkfifo(tmp_path / "pipe")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    assert translate("a.txt", "-o", "pipe")[0] == 0
+    reader.join(timeout=10)
+    assert read == [b"ONE\n"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "link", "old", "pipe"]
+
+
+@pytest.mark.parametrize(
+    ("redirection", "message"),
+    [
+        ("<&-", "standard input: is closed; give a file to translate\n"),
+        ("<in.txt >&-", "standard output: is closed; name a file to write to\n"),
+        ("<in.txt >/dev/full", "standard output: cannot be written (No space left on device)\n"),
+        ("-o out.txt <in.txt 2>&-", None),
+        ("-o out.txt <in.txt 2>/dev/full", None),
+        ("-o in.txt <in.txt", "-o in.txt: the standard input would be overwritten; give another name\n"),
+        ("in.txt >>in.txt", "standard output: in.txt would be overwritten; give another name\n"),
+        ("--help >/dev/full", "standard output: cannot be written (No space left on device)\n"),
+    ],
+)
+def test_standard_streams_that_are_closed_full_or_an_input(
+    tmp_path: Path, redirection: str, message: str | None
+) -> None:
+    (tmp_path / "in.txt").write_text("one\n", encoding="utf-8")
+    command = f"{sys.executable} -m support.fake_command {redirection}"
+    done = subprocess.run(["sh", "-c", command], env=environment(), cwd=tmp_path, capture_output=True, text=True)
+    assert (tmp_path / "in.txt").read_text(encoding="utf-8") == "one\n"
+    if message is None:  # what is said is lost, but not the translation
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "ONE\n"
+    else:
+        assert (done.returncode, done.stderr) == (2, f"translate: {message}")
 
 
 def test_models_that_cannot_be_used_get_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,8 @@ from translator.runs.directory import resolve_run
 from translator.runs.loading import load_run
 from translator.runs.translation import translation_options
 
+NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or mps"
+
 
 class Translator(LineTranslator):
     """A trained model that translates lines of text; see `LineTranslator` for what can be asked of it."""
@@ -32,7 +34,9 @@ class Translator(LineTranslator):
         try:
             chosen = choose_device(device)
         except (RuntimeError, UserError) as error:
-            raise UserError(f"device {device}: not there; use auto, cpu, cuda, cuda:N or mps") from error
+            raise UserError(f"--device {device}: {NO_SUCH_DEVICE}") from error
+        if chosen.type not in ("cpu", "cuda", "mps"):
+            raise UserError(f"--device {device}: {NO_SUCH_DEVICE}")
         runs = [load_run(folder, chosen) for folder in folders]
         for folder, run in zip(folders[1:], runs[1:], strict=True):
             if run.tokenizer.fingerprint != runs[0].tokenizer.fingerprint:

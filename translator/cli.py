@@ -11,20 +11,20 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from translator.config import SCHEMAS, Config, load, load_file, option_names, to_yaml
 from translator.errors import UserError
+from translator.overrides import group_choices, parse_overrides, quoted
 from translator.runs.directory import RUNS, newest_run, resolve_run
 from translator.schema.checks import did_you_mean
 
@@ -60,8 +60,8 @@ def main(
 
     `check` may refuse a configuration; it sees every one of them before the first job starts.
     """
-    arguments = [_without_plus(argument) for argument in (sys.argv[1:] if argv is None else argv)]
-    options = get_args_parser().parse_args(arguments)
+    arguments = [quoted(_without_plus(argument)) for argument in (sys.argv[1:] if argv is None else argv)]
+    options = _parse_arguments(arguments)
     results: list[Any] = []
     is_question = options.help or options.hydra_help or options.shell_completion or options.info
     if not is_question and options.cfg in (None, "job"):
@@ -88,6 +88,21 @@ def main(
     if refusals:
         raise refusals[0]
     return results
+
+
+def _parse_arguments(arguments: list[str]) -> Namespace:
+    """What Hydra makes of the command line; mistakes get one line."""
+
+    def refuse(message: str) -> NoReturn:
+        raise UserError(message.removeprefix("argument "))
+
+    parser = get_args_parser()
+    parser.error = refuse  # type: ignore[method-assign]
+    options = parser.parse_args(arguments)
+    for flag in ("resolve", "package"):
+        if getattr(options, flag) and not options.cfg:
+            raise UserError(f"--{flag}: only together with --cfg, which shows the configuration")
+    return options
 
 
 def _without_plus(argument: str) -> str:
@@ -168,17 +183,14 @@ def _jobs(overrides: list[str], multirun: bool) -> list[list[str]]:
             choices.append([f"{line.split('=', 1)[0]}={value}" for value in override.sweep_string_iterator()])
         except HydraException as error:
             raise UserError(f"{line}: give the values one by one, separated by commas ({error})") from error
-    return [list(job) for job in product(*choices)]
+    jobs = [list(job) for job in product(*choices)]
+    for job in jobs:
+        _parse(job)  # each value of a sweep is checked as if it had been given alone
+    return jobs
 
 
 def _parse(overrides: list[str]) -> list[Override]:
-    try:
-        return OverridesParser.create().parse_overrides(overrides)
-    except OverrideParseException as error:
-        wrong = getattr(error, "override", None) or " ".join(overrides)
-        raise UserError(
-            f"{wrong}: not understood; write NAME=VALUE, and quote values with special characters"
-        ) from error
+    return parse_overrides(overrides, group_choices(config_dir(), GROUPS))
 
 
 def _compose(overrides: list[str]) -> DictConfig:
@@ -188,6 +200,9 @@ def _compose(overrides: list[str]) -> DictConfig:
         raise UserError(_missing_option(error)) from error
     except (HydraException, ValueError) as error:
         unknown = re.search(r"Could not override '([^']+)'", str(error))
+        unfit = re.search(r"Error merging override (.+)", str(error))
+        if unfit is not None:
+            raise UserError(f"{unfit.group(1)}: not the kind of value that it takes; see --cfg job") from error
         if unknown is None:
             raise UserError(f"{' '.join(overrides)}: {str(error).splitlines()[0]}") from error
         raise UserError(_unknown_key(unknown.group(1), overrides)) from error

@@ -3,10 +3,13 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
 
 from translator.errors import UserError
+from translator.files.destinations import STANDARD_STREAM, Destination, protect_inputs, writing
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
@@ -16,25 +19,99 @@ EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 class Parser(argparse.ArgumentParser):
     """A command line whose mistakes get one line; the usage is shown by --help."""
 
+    def print_help(self, file: Any = None) -> None:
+        with writing(Destination("", STANDARD_STREAM)) as write:
+            write(self.format_help())
+
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USER_ERROR, f"{self.prog}: {message.removeprefix('argument ')}\n")
 
 
 def exit_code(name: str, run: Callable[[], int | None]) -> int:
     """Runs a command and returns its exit code: 2 after a UserError, 130 after Ctrl-C, 141 after a broken pipe."""
+    _open_standard_streams()
     try:
         code = run() or 0
-        sys.stdout.flush()
-        return code
     except UserError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return EXIT_USER_ERROR
+        say(f"{name}: {error}")
+        code = EXIT_USER_ERROR
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        code = EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout again at exit; that must not fail as well.
+        _discard_output()
+        code = EXIT_BROKEN_PIPE
+    except SystemExit as ending:  # of the argument parser
+        raise SystemExit(_flushed(name, ending.code)) from None
+    return int(_flushed(name, code) or 0)
+
+
+def say(message: str) -> None:
+    """A line for the user on the standard error; where nobody can see it, the command goes on."""
+    with suppress(OSError):
+        print(message, file=sys.stderr, flush=True)
+
+
+def _open_standard_streams() -> None:
+    """Gives closed standard streams a place, so that no file gets their numbers and what is meant for them."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+            assert opened == descriptor
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (open until the process ends)
+
+
+def _flushed(name: str, code: Any) -> Any:
+    """The exit code once all output has been written."""
+    if sys.stdout is None:
+        return code
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _discard_output()
+        if isinstance(error, BrokenPipeError):
+            return code or EXIT_BROKEN_PIPE
+        if not code:
+            say(f"{name}: standard output: cannot be written ({error.strerror or error})")
+        return code or EXIT_USER_ERROR
+    return code
+
+
+def _discard_output() -> None:
+    """Python flushes the standard output again at exit; that must not fail as well."""
+    with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
+
+
+@contextmanager
+def open_outputs(inputs: Iterable[Path | None], **options: Path | None) -> Iterator[dict[str, Callable[[str], None]]]:
+    """Functions that take a command's texts: "" for the standard output, and the name of each option that has a path.
+
+    What cannot be written, or is one of the inputs, is refused before the block, and everything is written after it.
+    """
+    destinations = {name: Destination(f"--{name}", path) for name, path in options.items() if path is not None}
+    if STANDARD_STREAM not in options.values():
+        destinations = {"": Destination("", STANDARD_STREAM), **destinations}  # the first to be opened is written last
+    protect_inputs(list(destinations.values()), [path for path in inputs if path is not None])
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(writing(destination)) for name, destination in destinations.items()}
+
+
+def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
+    """The type of an argument that must lie within these bounds."""
+
+    def convert(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if not minimum <= number <= maximum:
+            raise argparse.ArgumentTypeError(f"{text}: must be a whole number from {minimum} to {maximum}")
+        return number
+
+    return convert
 
 
 def positive(text: str) -> int:

@@ -2,18 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, exit_code, open_outputs, positive, whole_number
+from translator.evaluate import MOST_RESAMPLINGS
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments, given
 
 if TYPE_CHECKING:
     from translator.evaluation.significance import Comparison, Difference
 
+MOST_EXAMPLES = 1_000_000
 EPILOG = """
 examples:
   python -m translator.compare a.de b.de --reference test.de
@@ -37,10 +39,17 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
-    result.add_argument("--bootstrap", type=int, default=1_000, metavar="N", help="resamplings; default: 1000")
-    result.add_argument("--randomizations", type=int, default=10_000, metavar="N", help="default: 10000")
+    tries = whole_number(1, MOST_RESAMPLINGS)
+    result.add_argument("--bootstrap", type=tries, default=1_000, metavar="N", help="resamplings; default: 1000")
+    result.add_argument("--randomizations", type=tries, default=10_000, metavar="N", help="default: 10000")
     result.add_argument("--ter", action="store_true", help="compare TER too, which takes much longer")
-    result.add_argument("--examples", type=int, default=5, metavar="N", help="sentences that differ most; default: 5")
+    result.add_argument(
+        "--examples",
+        type=whole_number(0, MOST_EXAMPLES),
+        default=5,
+        metavar="N",
+        help="sentences that differ most; default: 5",
+    )
     result.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - is the standard output")
     result.add_argument("--device", default="auto", help="default: auto")
     result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
@@ -49,21 +58,28 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
-    return exit_code("compare", lambda: run(options))
+    return exit_code("compare", lambda: run(parser().parse_args(arguments)))
 
 
 def run(options: argparse.Namespace) -> None:
     # Only now, so that --help and mistyped options are answered at once.
     from translator.errors import UserError
-    from translator.evaluate import read_text, write_json
-    from translator.evaluation.metrics import METRICS
-    from translator.evaluation.significance import compare_outputs, largest_differences
-    from translator.evaluation.texts import guess_language, require_equal_lengths
     from translator.runs.directory import resolve_run
 
     if given(options, SearchOptions) and not any(resolve_run(path).is_dir() for path in (options.a, options.b)):
         raise UserError(f"{options.a} and {options.b}: are finished translations; search options need a run")
+    inputs = [options.a, options.b, options.source, *options.reference]
+    with open_outputs(inputs, json=options.json) as write:
+        _compare(options, write)
+
+
+def _compare(options: argparse.Namespace, write: dict[str, Callable[[str], None]]) -> None:
+    from translator.errors import UserError
+    from translator.evaluate import read_text, to_json
+    from translator.evaluation.metrics import METRICS
+    from translator.evaluation.significance import compare_outputs, largest_differences
+    from translator.evaluation.texts import guess_language, require_equal_lengths
+
     references = [read_text(path) for path in options.reference]
     texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
     sources = read_text(options.source) if options.source else None
@@ -88,12 +104,12 @@ def run(options: argparse.Namespace) -> None:
         num_randomizations=options.randomizations,
     )
     differences = largest_differences(output_a, output_b, references, options.examples)
-    if options.json:
+    if "json" in write:
         examples = [{**asdict(d), "a": output_a[d.line], "b": output_b[d.line]} for d in differences]
-        write_json(options.json, {"metrics": [c.to_dict() for c in comparisons], "examples": examples})
-    if str(options.json) != "-":
-        print(_table(comparisons, str(options.a), str(options.b)))
-        print(_examples(differences, (output_a, output_b), references, sources))
+        write["json"](to_json({"metrics": [c.to_dict() for c in comparisons], "examples": examples}))
+    if "" in write:
+        table = _table(comparisons, str(options.a), str(options.b))
+        write[""](f"{table}\n{_examples(differences, (output_a, output_b), references, sources)}\n")
 
 
 def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) -> tuple[list[str], str | None]:

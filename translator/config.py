@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
@@ -81,9 +82,11 @@ def option_names(schema: type) -> list[str]:
 def load(composed: DictConfig) -> Config:
     """Checks a composed configuration against the schema and turns it into dataclasses."""
     try:
-        return _load(OmegaConf.to_container(composed, resolve=True))
+        plain = OmegaConf.to_container(composed, resolve=True)
     except OmegaConfBaseException as error:
-        raise UserError(str(error).splitlines()[0]) from error
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{error.full_key}: ${{…}} must be the name of another option ({reason})") from error
+    return _load(plain)
 
 
 def _load(plain: Any) -> Config:
@@ -162,6 +165,16 @@ def _load_group(name: str, composed: DictConfig) -> Any:
 
 def _merge(group: str, schema: type, node: DictConfig) -> Any:
     """The node as an instance of the schema; unknown keys and wrong types are refused by their full name."""
+    for name, hint in get_type_hints(schema).items():
+        if (
+            isinstance(hint, type)
+            and issubclass(hint, Options)
+            and not isinstance(node.get(name, {}), dict | DictConfig)
+        ):
+            full_name, example = f"{group}.{name}", option_names(hint)[0]
+            raise UserError(
+                f"{full_name}={node[name]}: has options of its own; set them, such as {full_name}.{example}=…"
+            )
     try:
         return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), node))
     except ConfigKeyError as error:
@@ -179,8 +192,15 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
 
 
 def _expected_type(schema: type, key: str, value: object, error: ValidationError) -> str:
+    """What the option takes; the key of an element of a list ends in its number, such as betas[0]."""
     hint: Any = getattr(error, "ref_type", None)
-    for name in key.split("."):
+    for name in key.partition("[")[0].split("."):
         hint = get_type_hints(schema).get(name, hint)
         schema = hint if isinstance(hint, type) else schema
-    return expected(hint, value) or str(error).splitlines()[0]
+    if get_origin(hint) is list and "[" in key:
+        (hint,) = get_args(hint)
+    elif get_origin(hint) is list:
+        return "must be a list, written [a,b]"
+    if get_origin(hint) in (Union, UnionType):
+        hint = next(alternative for alternative in get_args(hint) if alternative is not NoneType)
+    return expected(hint, value) or "not the kind of value that it takes; see --cfg job"

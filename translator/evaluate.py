@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, exit_code, open_outputs, positive, whole_number
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments, given, naming_flags
 
 if TYPE_CHECKING:
     from translator.evaluation.alignment import AlignmentScores
 
+MOST_RESAMPLINGS = 1_000_000
 EPILOG = """
 examples:
   python -m translator.evaluate --model runs/latest --source test.en --reference test.de
@@ -45,7 +46,11 @@ def parser() -> argparse.ArgumentParser:
         "--target-language", metavar="CODE", help="default: that of the run, or the ending of the reference's name"
     )
     result.add_argument(
-        "--bootstrap", type=int, default=1_000, metavar="N", help="resamplings for the intervals; 0 = none"
+        "--bootstrap",
+        type=whole_number(0, MOST_RESAMPLINGS),
+        default=1_000,
+        metavar="N",
+        help="resamplings for the intervals; 0 = none",
     )
     result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="score the run's attention against it")
     result.add_argument("--output", type=Path, metavar="FILE", help="keep the run's translation")
@@ -57,15 +62,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
-    return exit_code("evaluate", lambda: run(options))
+    return exit_code("evaluate", lambda: run(parser().parse_args(arguments)))
 
 
 def run(options: argparse.Namespace) -> None:
     # Only now, so that --help and mistyped options are answered at once.
     from translator.errors import UserError
     from translator.evaluation.report import evaluate_texts
-    from translator.evaluation.texts import guess_language, require_equal_lengths
 
     if options.model and not options.source:
         raise UserError("--source: is needed to translate with --model")
@@ -73,37 +76,49 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--gold-alignment: needs --model, whose attention is scored")
     if given(options, SearchOptions) and not options.model:
         raise UserError("--hypothesis: is a finished translation; search options need --model")
-    references = [read_text(path) for path in options.reference]
+    if options.output and not options.model:
+        raise UserError("--output: keeps the translation of --model; with --hypothesis there is none")
+    inputs = [options.source, options.hypothesis, options.gold_alignment, *options.reference]
+    with open_outputs(inputs, output=options.output, json=options.json) as write:
+        references = [read_text(path) for path in options.reference]
+        sources = read_text(options.source) if options.source else None
+        hypotheses, language, alignment = _outputs(options, sources, references)
+        if "output" in write:
+            write["output"]("".join(line + "\n" for line in hypotheses))
+        evaluation = evaluate_texts(
+            hypotheses, references, language, sources=sources, num_bootstrap=options.bootstrap, alignment=alignment
+        )
+        if "json" in write:
+            write["json"](to_json(evaluation.to_dict()))
+        if "" in write:
+            write[""](f"{evaluation}\n")
+
+
+def _outputs(
+    options: argparse.Namespace, sources: list[str] | None, references: list[list[str]]
+) -> "tuple[list[str], str, AlignmentScores | None]":
+    """The translation to score, its language and, where asked for, how good the run's attention is."""
+    from translator.errors import UserError
+    from translator.evaluation.texts import guess_language, require_equal_lengths
+
     texts: dict[str, Sequence[str]] = dict(zip(map(str, options.reference), references, strict=True))
-    sources = read_text(options.source) if options.source else None
     if sources is not None:
         texts[str(options.source)] = sources
-    alignment = None
-    if options.model:
-        assert sources is not None
-        require_equal_lengths(texts)
-        system = System(options.model, options)
-        hypotheses = system.translate(sources)
-        language = options.target_language or system.target_language
-        if options.output:
-            options.output.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
-        if options.gold_alignment:
-            alignment = system.score_alignment(sources, references[0], options.gold_alignment)
-    else:
-        if options.output:
-            raise UserError("--output: keeps the translation of --model; with --hypothesis there is none")
+    if not options.model:
         hypotheses = read_text(options.hypothesis)
         require_equal_lengths({**texts, str(options.hypothesis): hypotheses})
         language = options.target_language or guess_language(options.reference)
         if language is None:
             raise UserError("--target-language: give the code, such as de or zh; BLEU needs to know how to find words")
-    evaluation = evaluate_texts(
-        hypotheses, references, language, sources=sources, num_bootstrap=options.bootstrap, alignment=alignment
-    )
-    if options.json:
-        write_json(options.json, evaluation.to_dict())
-    if str(options.json) != "-":
-        print(evaluation)
+        return hypotheses, language, None
+    assert sources is not None
+    require_equal_lengths(texts)
+    system = System(options.model, options)
+    hypotheses = system.translate(sources)
+    alignment = None
+    if options.gold_alignment:
+        alignment = system.score_alignment(sources, references[0], options.gold_alignment)
+    return hypotheses, options.target_language or system.target_language, alignment
 
 
 def read_text(path: Path) -> list[str]:
@@ -133,7 +148,8 @@ class System:
     def translate(self, sources: Sequence[str]) -> list[str]:
         from translator.decoding.output import one_line
 
-        return [one_line(line) for line in self.translator.translate(sources)]
+        with naming_flags(SearchOptions):
+            return [one_line(line) for line in self.translator.translate(sources)]
 
     def score_alignment(self, sources: Sequence[str], targets: Sequence[str], gold: Path) -> "AlignmentScores":
         """Compares the attention for the reference translation with the true alignment."""
@@ -143,12 +159,8 @@ class System:
         return score_alignments(self.translator.align(sources, targets), truth)
 
 
-def write_json(path: Path, report: dict[str, Any]) -> None:
-    text = json.dumps(report, indent=2, ensure_ascii=False) + "\n"
-    if str(path) == "-":
-        sys.stdout.write(text)
-    else:
-        path.write_text(text, encoding="utf-8")
+def to_json(report: dict[str, Any]) -> str:
+    return json.dumps(report, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

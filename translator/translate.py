@@ -74,9 +74,9 @@ def _add_machine_options(group: "argparse._ArgumentGroup") -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0, 2 for a mistake of the user, 130 after Ctrl-C, 141 when the reader has gone."""
-    options = parser().parse_args(arguments)
 
     def run() -> None:
+        options = parser().parse_args(arguments)
         # Only now, so that --help and mistyped options are answered at once.
         from translator import translate_files
 

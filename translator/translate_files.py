@@ -16,10 +16,18 @@ import torch
 from tqdm import tqdm
 
 from translator.api import Translator
+from translator.command import say
 from translator.decoding.chunks import available_chunks, chunks
 from translator.decoding.interfaces import Translation
-from translator.decoding.output import Format, OutputFile
+from translator.decoding.output import DirectOutput, Format, OutputFile, working_files
 from translator.errors import UserError
+from translator.files.destinations import (
+    STANDARD_STREAM,
+    Destination,
+    is_written_directly,
+    protect_inputs,
+    require_writable,
+)
 from translator.files.lines import Line, iterate_lines, open_text
 from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory, find_weights, resolve_run
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = Path("runs/latest")
 SHOWN_WARNINGS = 5
-STDIN = Path("-")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -44,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     weights = [find_weights(model) for model in models]
     for model in models:
         if RunDirectory(model).is_unfinished:
-            print(f"Note: {model} has not finished training; these are its best weights so far.", file=sys.stderr)
+            say(f"Note: {model} has not finished training; these are its best weights so far.")
     with naming_flags(SearchOptions):
         translator = Translator.load(models, options.device, **given(options, SearchOptions))
     translator.split_sentences = options.split_sentences
@@ -55,36 +62,54 @@ def run(options: argparse.Namespace) -> None:
     session.report()
 
 
-def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path | None]]:
+def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
     """Which files go into which output."""
-    files: list[Path] = options.files or [STDIN]
-    output = Path(options.output) if options.output else None
-    if options.resume and output is None:
-        raise UserError("--resume: needs -o FILE, since what went to the standard output cannot be found again")
-    if options.resume and options.attention:
-        raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
-    for path in [*files, *([options.prefix] if options.prefix else [])]:
-        if path != STDIN:
+    files: list[Path] = options.files or [STANDARD_STREAM]
+    output = Path(options.output) if options.output else STANDARD_STREAM
+    _check_combinations(options, files, output)
+    prefixes = [options.prefix] if options.prefix else []
+    for path in [*files, *prefixes]:
+        if path != STANDARD_STREAM:
             open_text(path).close()  # a missing file is reported now, not after an hour
-    if output is not None and options.output.endswith(("/", os.sep)):
-        output.mkdir(parents=True, exist_ok=True)
-    if output is not None and output.is_dir():
-        if STDIN in files:
+    if output.is_dir() or str(options.output).endswith(("/", os.sep)):
+        if STANDARD_STREAM in files:
             raise UserError(f"-o {output}: is a directory; give a file for the translation of the standard input")
-        jobs: list[tuple[list[Path], Path | None]] = [
-            ([path], output / path.name.removesuffix(".gz")) for path in files
-        ]
+        jobs = [([path], output / path.name.removesuffix(".gz")) for path in files]
     else:
         jobs = [(files, output)]
     if options.prefix and len(jobs) > 1:
         raise UserError("--prefix: belongs to one output; translate the files one by one")
-    targets = [target.resolve() for _, target in jobs if target is not None]
+    destinations = [_destination(target) for _, target in jobs]
+    targets = [destination.path.resolve() for destination in destinations]
     if len(set(targets)) < len(targets):
         raise UserError(f"-o {output}: two of the files have the same name and would overwrite each other")
-    for path in files:
-        if path.resolve() in targets:
-            raise UserError(f"-o {path}: is one of the files to translate, and would be overwritten")
+    if options.attention:
+        destinations.append(Destination("--attention", options.attention / "index.html"))
+    protect_inputs(destinations, [*files, *prefixes])
+    for destination in destinations:
+        require_writable(destination)
     return jobs
+
+
+def _check_combinations(options: argparse.Namespace, files: Sequence[Path], output: Path) -> None:
+    """Refuses options that contradict each other."""
+    if options.resume and output == STANDARD_STREAM:
+        raise UserError("--resume: needs -o FILE, since what went to the standard output cannot be found again")
+    if options.resume and is_written_directly(output):
+        raise UserError(f"--resume: {output} is a device or a pipe; what went there cannot be found again")
+    if options.resume and options.attention:
+        raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
+    if options.prefix == STANDARD_STREAM:
+        raise UserError("--prefix -: prefixes are not read from the standard input; give a file")
+    if files.count(STANDARD_STREAM) > 1:
+        raise UserError("-: the standard input can be read only once")
+    if STANDARD_STREAM in files and sys.stdin is None:
+        raise UserError("standard input: is closed; give a file to translate")
+
+
+def _destination(output: Path) -> Destination:
+    is_file = output != STANDARD_STREAM and not is_written_directly(output)
+    return Destination("-o", output, working_files(output) if is_file else ())
 
 
 def _settings(options: argparse.Namespace, translator: Translator, weights: Sequence[Path]) -> dict[str, Any]:
@@ -111,51 +136,47 @@ class _Session:
         self.pages = _open_pages(options.attention)
         self.bar: tqdm | None = None
 
-    def translate(self, inputs: Sequence[Path], output: Path | None, settings: dict[str, Any]) -> None:
+    def translate(self, inputs: Sequence[Path], output: Path, settings: dict[str, Any]) -> None:
         lines = self._lines(inputs)
         digest = hashlib.sha256()
-        file = OutputFile(output, settings, self.options.resume) if output else None
-        first_line = file.num_lines if file else 0
-        sizes = [path.stat().st_size for path in inputs if path != STDIN and path.suffix != ".gz"]
+        file = self._open(output, settings)
+        first_line = file.num_lines
+        sizes = [path.stat().st_size for path in inputs if path != STANDARD_STREAM and path.suffix != ".gz"]
         total = sum(sizes) if len(sizes) == len(inputs) else None
         silent = self.options.quiet or not sys.stderr.isatty()
         self.bar = tqdm(total=total, unit="B", unit_scale=True, disable=silent, leave=False)
         try:
             for line in islice(lines, first_line):  # translated before the interruption
                 self._advance(digest, [line])
-            if file and file.resumed:
+            if isinstance(file, OutputFile) and file.resumed:
                 file.check_input(digest.hexdigest())
-                print(f"Going on after line {first_line} of {output}.", file=sys.stderr)
+                say(f"Going on after line {first_line} of {output}.")
             prefixes = self._prefixes(first_line)
             if not first_line and self.format.heading:
-                self._write(file, self.format.heading, 0, digest)
+                file.write(self.format.heading, 0, digest.hexdigest())
             number = first_line
             for chunk in available_chunks(lines) if self.options.stream else chunks(lines):
                 text = self._translate_chunk(chunk, number, prefixes)
                 number += len(chunk)
                 self._advance(digest, chunk)
-                self._write(file, text, len(chunk), digest)
+                file.write(text, len(chunk), digest.hexdigest())
             if prefixes is not None and next(prefixes, None) is not None:
-                print(f"Warning: {self.options.prefix} has more lines than the input.", file=sys.stderr)
-            if file:
-                file.finish()
+                say(f"Warning: {self.options.prefix} has more lines than the input.")
+            file.finish()
         finally:
             self.bar.close()
-            if file:
-                file.close()
+            file.close()
+
+    def _open(self, output: Path, settings: dict[str, Any]) -> DirectOutput | OutputFile:
+        if output == STANDARD_STREAM or is_written_directly(output):
+            return DirectOutput(Destination("-o", output))
+        return OutputFile(output, settings, self.options.resume)
 
     def _advance(self, digest: Any, lines: Sequence[Line]) -> None:
         for line in lines:
             digest.update(line.raw)
         assert self.bar is not None
         self.bar.update(sum(len(line.raw) for line in lines))
-
-    def _write(self, file: OutputFile | None, text: str, num_lines: int, digest: Any) -> None:
-        if file:
-            file.write(text, num_lines, digest.hexdigest())
-        else:
-            sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-            sys.stdout.buffer.flush()
 
     def _prefixes(self, first_line: int) -> Iterator[str] | None:
         if self.options.prefix is None:
@@ -167,8 +188,8 @@ class _Session:
         """The lines of several files as if they were one."""
         replace_errors = self.options.errors == "replace"
         for path in paths:
-            name = "standard input" if path == STDIN else str(path)
-            with nullcontext(sys.stdin.buffer) if path == STDIN else open_text(path) as file:
+            name = "standard input" if path == STANDARD_STREAM else str(path)
+            with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open_text(path) as file:
                 yield from iterate_lines(
                     file, name, replace_errors=replace_errors, remedy=", or go on with --errors replace"
                 )
@@ -181,13 +202,14 @@ class _Session:
                 f"--prefix {self.options.prefix}: has {number + len(chosen)} lines and the input has more; give a line "
                 "for each, blank where there is no prefix"
             )
-        translations = self.translator.translate_fully(
-            [line.text for line in chunk],
-            prefixes=chosen,
-            need_alignment=self.options.alignments,
-            need_attention=self.pages is not None,
-            first_line=number,
-        )
+        with naming_flags(SearchOptions):
+            translations = self.translator.translate_fully(
+                [line.text for line in chunk],
+                prefixes=chosen,
+                need_alignment=self.options.alignments,
+                need_attention=self.pages is not None,
+                first_line=number,
+            )
         self.seconds += time.perf_counter() - started
         for offset, translation in enumerate(translations):
             self._count(number + offset, translation)
@@ -205,24 +227,23 @@ class _Session:
         if translation.num_parts > 1 and not self.options.split_sentences:
             self.num_split += 1
             if self.num_split <= SHOWN_WARNINGS:
-                tqdm.write(
-                    f"Warning: line {number + 1} has {translation.num_source_pieces} pieces, more than the "
-                    f"{self.translator.max_pieces} of the longest training sentences; it was translated in "
-                    f"{translation.num_parts} parts.",
-                    file=sys.stderr,
-                )
+                with tqdm.external_write_mode(file=sys.stderr):
+                    say(
+                        f"Warning: line {number + 1} has {translation.num_source_pieces} pieces, more than the "
+                        f"{self.translator.max_pieces} of the longest training sentences; it was translated in "
+                        f"{translation.num_parts} parts."
+                    )
 
     def report(self) -> None:
         if self.pages is not None:
             self.pages.close()
         if self.num_split > SHOWN_WARNINGS:
-            print(f"Warning: {self.num_split} long lines in all were translated in parts.", file=sys.stderr)
+            say(f"Warning: {self.num_split} long lines in all were translated in parts.")
         if not self.options.quiet:
             seconds = max(self.seconds, 1e-9)
-            print(
+            say(
                 f"Translated {self.num_lines:,} lines in {self.seconds:.1f} s: {self.num_sentences / seconds:,.0f} "
-                f"sentences/s, {self.num_pieces / seconds:,.0f} tokens/s.",
-                file=sys.stderr,
+                f"sentences/s, {self.num_pieces / seconds:,.0f} tokens/s."
             )
 
 

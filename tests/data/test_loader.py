@@ -203,6 +203,31 @@ def test_validation_batches_hold_every_row_once_longest_first(table: TokenizedCo
     assert [content(batch) for batch in again] == [content(batch) for batch in batches]
 
 
+def test_rows_too_long_for_validation_lose_their_ends_and_nothing_else_changes(table: TokenizedCorpus) -> None:
+    longest = int(np.median(table.target_lengths[np.arange(len(table))]))
+    whole = {
+        int(index): (source[mask].tolist(), target[target_mask].tolist())
+        for batch in ordered_batches(table, 200)
+        for index, source, mask, target, target_mask in zip(
+            batch.indices, batch.source, batch.source_mask, batch.target_out, batch.target_mask, strict=True
+        )
+    }
+    num_shortened = 0
+    for batch in ordered_batches(table, 200, longest):
+        assert max(batch.source.shape[1], batch.target_out.shape[1]) <= longest + 1
+        for row, index in enumerate(batch.indices.tolist()):
+            source, target = whole[index]
+            for kept, full in (
+                (batch.source[row][batch.source_mask[row]].tolist(), source),
+                (batch.target_out[row][batch.target_mask[row]].tolist(), target),
+            ):
+                assert kept == [*full[:-1][:longest], EOS]
+                num_shortened += kept != full
+    assert num_shortened > 0
+    unlimited = [content(batch) for batch in ordered_batches(table, 200, 10_000)]
+    assert unlimited == [content(batch) for batch in ordered_batches(table, 200)]
+
+
 # Threads
 
 

@@ -4,7 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from translator.data.normalization import normalize_text
+from support.fake_models import ByteTokenizer, CopyModel
+from translator.data.cleaning import Cleaning
+from translator.data.normalization import is_blank, normalize_text
+from translator.decoding.line_translator import LineTranslator
 
 
 @pytest.mark.parametrize(
@@ -70,3 +73,37 @@ def test_normalized_text_matches_its_description(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp", "Zs"], exclude_characters="\u00ad\ufeff▁")))
 def test_visible_characters_are_kept(text: str) -> None:
     assert normalize_text(text) == unicodedata.normalize("NFC", text)
+
+
+INVISIBLE = [
+    "",
+    " ",
+    "\u200b",
+    "\u200b \u200d",
+    "\u2060",
+    "\ufe0f",
+    "\u3000",
+    "\t\x00\x1b",
+    "\ufeff",
+    "\xad",
+    "\u2581",
+    "\u2028",
+]
+
+
+@pytest.mark.parametrize("text", INVISIBLE)
+def test_text_that_nobody_sees_is_blank_for_cleaning_and_for_translation(text: str) -> None:
+    assert is_blank(text)
+    assert is_blank(normalize_text(text))
+    assert Cleaning().fault(normalize_text(text), "text") == "drop_blank"
+    tokenizer = ByteTokenizer()
+    translator = LineTranslator(CopyModel(tokenizer.target_vocab_size), tokenizer)
+    blank, filled = translator.translate_fully([text, f"{text}x"])
+    assert (blank.outputs[0].text, blank.num_source_pieces) == ("", 0)
+    assert filled.num_source_pieces > 0
+
+
+@pytest.mark.parametrize("text", [".", "a\u200b", "狗", "\u0301", "\ufffd", "0"])
+def test_everything_else_is_text(text: str) -> None:
+    assert not is_blank(text)
+    assert Cleaning().fault(text, "another text") is None

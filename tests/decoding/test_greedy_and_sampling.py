@@ -29,6 +29,29 @@ def test_truncation_keeps_exactly_the_top_k_and_the_top_p() -> None:
     assert truncated(temperature=0.5) == pytest.approx(squares.tolist())
 
 
+@pytest.mark.parametrize("dtype", [torch.float, torch.double])
+def test_the_coldest_samples_are_the_likeliest_pieces(dtype: torch.dtype) -> None:
+    log_probs = torch.tensor([[0.1, 0.4, 0.2, 0.3], [0.0, 0.0, 0.0, 1.0]], dtype=dtype).log()
+    options = SearchOptions(sample=True)
+    for temperature in (1e-4, 1e-30, 1e-300):
+        options.temperature = temperature  # which may be less than the schema allows
+        assert truncated_probabilities(log_probs, options).tolist() == [[0, 1, 0, 0], [0, 0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    "options", [{"sample": True}, {"beam_size": 1}, {"beam_size": 3}, {"sample": True, "top_k": 2}]
+)
+@pytest.mark.parametrize("value", [math.nan, -math.inf])
+def test_scores_are_finite_even_if_the_model_has_diverged(options: dict[str, int], value: float) -> None:
+    model = TableModel.random(3, vocab_size=6)
+    model.table.fill_(value)
+    (found,) = search(model, *batch_of([[4, 5, EOS]]), SearchOptions(**options))  # type: ignore[arg-type]
+    assert found
+    for one in found:
+        assert math.isfinite(one.score)
+        assert math.isfinite(one.normalized_score)
+
+
 def test_drawing_inverts_the_distribution_function_and_never_takes_the_impossible() -> None:
     probabilities = torch.tensor([[0.0, 0.25, 0.0, 0.75, 0.0]], dtype=torch.double)
     uniform = torch.tensor([0.0, 0.2499, 0.25, 0.9999999], dtype=torch.double)

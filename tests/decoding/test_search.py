@@ -71,7 +71,8 @@ def test_a_beam_of_one_is_greedy_search(penalty: str, seed: int) -> None:
     options = SearchOptions(beam_size=1, length_penalty=penalty)
     source, mask = batch_of(SOURCES)
     beam, greedy = (
-        method(model, source, mask, options, Constraints(mask, options)) for method in (beam_search, greedy_or_sample)
+        method(model, source, mask, options, Constraints(mask, options), lambda: None)
+        for method in (beam_search, greedy_or_sample)
     )
     assert [[h.ids for h in sentence] for sentence in beam] == [[h.ids for h in sentence] for sentence in greedy]
     for (one,), (other,) in zip(beam, greedy, strict=True):

@@ -1,3 +1,8 @@
+"""Long text in parts: at the best places, without loss, and in a time that does not explode."""
+
+import random
+import re
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -56,3 +61,59 @@ def test_nothing_is_lost_and_no_part_is_too_long(text: str, limit: int) -> None:
     if text:
         # Packing counts units without the spaces between them.
         assert all(len(part.replace(" ", "").replace("\u00a0", "")) <= limit for part in parts)
+
+
+def sentences_by_whole_prefixes(text: str) -> list[str]:
+    """What `split_sentences` must find, by looking at everything before each full stop: simple, but quadratic."""
+    end = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？]+[”’」』）》]*\s*")
+    abbreviation = re.compile(
+        r"(?:^|[\s(\"'“‘«])"
+        r"(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|usw|bzw|ca|Hr|Fr|Abb|Fig|Vol|S)"
+        r"\.\s*$",
+        re.IGNORECASE,
+    )
+    sentences, start = [], 0
+    for match in end.finditer(text):
+        following = text[match.end() : match.end() + 1]
+        is_latin = match.group()[0] in ".!?…"
+        if is_latin and (following.islower() or abbreviation.search(text[start : match.end()])):
+            continue
+        sentences.append(text[start : match.end()])
+        start = match.end()
+    return [sentence.strip() for sentence in [*sentences, text[start:]] if sentence.strip()]
+
+
+def test_sentences_are_those_of_the_quadratic_definition() -> None:
+    rng = random.Random(1)
+    characters = ".!?… \n\u3000\"'”’»)](“‘«。！？」』）》,aBÄ狗"
+    words = [
+        "Mr",
+        "Prof.",
+        "prof",
+        "e.g",
+        "i.e.",
+        "z.",
+        "z.B",
+        "B.",
+        "d.",
+        "h",
+        "u.a",
+        "etc.",
+        "St",
+        "usw",
+        ". ",
+        ".. ",
+    ]
+    parts = [*characters, *words]
+    for _ in range(3_000):
+        text = "".join(rng.choices(parts, k=rng.randrange(1, 40)))
+        assert split_sentences(text) == sentences_by_whole_prefixes(text), text
+
+
+@pytest.mark.parametrize("unit", [".", "a. ", "A. ", ". ", '!"', "Mr. a. ", "?' ", ", ", "x", "。", "e.g. "])
+def test_the_time_does_not_explode_with_the_length(unit: str) -> None:
+    text = unit * 100_000
+    started = time.process_time()
+    parts = fit(text.strip(), 200, count_characters)
+    assert time.process_time() - started < 5
+    assert "".join("".join(parts).split()) == "".join(text.split())

@@ -1,10 +1,14 @@
 """`evaluate` and `compare` on files, as people call them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from support.processes import environment
 from translator import compare, evaluate
 from translator.evaluation.texts import guess_language, length_classes
 
@@ -90,6 +94,82 @@ def test_two_translations_are_compared(folder: Path, capsys: pytest.CaptureFixtu
     (folder / "runs").mkdir()
     assert compare.main(["out.de", "runs", "--reference", "ref.de"]) == 2
     assert "--source: is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "flag", "value", "range_"),
+    [
+        (compare, "--bootstrap", "-1", "from 1 to"),
+        (compare, "--bootstrap", "0", "from 1 to"),
+        (compare, "--randomizations", "0", "from 1 to"),
+        (compare, "--randomizations", "10**9", "from 1 to"),
+        (compare, "--examples", "-1", "from 0 to"),
+        (evaluate, "--bootstrap", "-1", "from 0 to"),
+        (evaluate, "--bootstrap", "99999999999", "to 1000000"),
+        (evaluate, "--bootstrap", "1.5", "a whole number"),
+    ],
+)
+def test_numbers_outside_their_range_are_refused_with_the_range(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: ModuleType, flag: str, value: str, range_: str
+) -> None:
+    what = ["out.de", "ref.de"] if command is compare else ["--hypothesis", "out.de"]
+    with pytest.raises(SystemExit) as exit_:
+        command.main([*what, "--reference", "ref.de", f"{flag}={value}"])
+    message = capsys.readouterr().err
+    assert (exit_.value.code, message.count("\n")) == (2, 1)
+    assert f"{flag}: {value}: must be" in message
+    assert range_ in message
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "message"),
+    [
+        (evaluate, "ref.de", "--json ref.de: ref.de would be overwritten"),
+        (evaluate, "source.en", "--json source.en: source.en would be overwritten"),
+        (evaluate, "link", "--json link: out.de would be overwritten"),
+        (compare, "out.de", "--json out.de: out.de would be overwritten"),
+        (compare, "link", "--json link: out.de would be overwritten"),
+        (evaluate, "out.de/x.json", "--json out.de/x.json: cannot be written (Not a directory)"),
+        (compare, ".", "--json .: cannot be written (is a directory; give a file inside it)"),
+        (compare, "/dev/full", "--json /dev/full: cannot be written (No space left on device)"),
+    ],
+)
+def test_an_output_never_destroys_an_input_and_is_tried_before_the_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: ModuleType, path: str, message: str
+) -> None:
+    (folder / "link").symlink_to("out.de")
+    before = {file: file.read_bytes() for file in folder.iterdir()}
+    what = ["out.de", "ref.de"] if command is compare else ["--hypothesis", "out.de"]
+    arguments = [*what, "--source", "source.en", "--reference", "ref.de", "--bootstrap", "2", "--json", path]
+    assert command.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("\n")) == ("", 1)
+    assert message in captured.err
+    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_a_translation_is_not_kept_where_an_input_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--model", "runs/none", "--source", "source.en", "--reference", "ref.de", "--output", "source.en"]
+    assert evaluate.main(arguments) == 2
+    assert "--output source.en: source.en would be overwritten" in capsys.readouterr().err
+    assert evaluate.main([*arguments[:-1], "new.de", "--json", "./new.de"]) == 2
+    assert "--json new.de: is also written by --output new.de" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "redirection", "message"),
+    [
+        ("evaluate --hypothesis out.de", ">/dev/full", "cannot be written (No space left on device)"),
+        ("evaluate --hypothesis out.de", ">&-", "is closed; name a file to write to"),
+        ("compare out.de other.de", "--json - >/dev/full", "cannot be written (No space left on device)"),
+    ],
+)
+def test_a_standard_output_that_cannot_be_written_gets_one_line(
+    folder: Path, command: str, redirection: str, message: str
+) -> None:
+    line = f"{sys.executable} -m translator.{command} --reference ref.de --bootstrap 2 {redirection}"
+    done = subprocess.run(["sh", "-c", line], env=environment(), cwd=folder, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, f"{command.split()[0]}: standard output: {message}\n")
 
 
 def test_languages_are_guessed_from_names() -> None:

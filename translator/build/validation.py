@@ -20,6 +20,10 @@ from translator.training.objectives import build_loss
 from translator.training.precision import Execution
 from translator.training.validation import TextScores, Validator
 
+# Pieces of a line that count in the loss. Training leaves longer lines out, but validation keeps every line; a whole
+# chapter on one line would need more memory than any machine has. Translations are of the whole line, in parts.
+LONGEST_SCORED = 2_048
+
 
 def build_validator(
     config: Config,
@@ -38,7 +42,7 @@ def build_validator(
     sources, references = zip(*raw, strict=True)
     return Validator(
         loss=build_loss(config.optim),
-        batches=ordered_batches(table, config.trainer.batch_tokens),
+        batches=ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces)),
         execution=execution,
         ranks=ranks,
         sources=sources,

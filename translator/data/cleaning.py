@@ -25,23 +25,12 @@ from hashlib import blake2b
 
 from translator.data.cleaning_report import CleaningReport, Overlap
 from translator.data.corpus import Corpus, Splits
-from translator.data.normalization import normalize_text
+from translator.data.normalization import is_blank, normalize_text
 from translator.errors import UserError
 from translator.files.fingerprints import FileFingerprint, combined_fingerprint
 
 VERSION = 1  # raise it when the same options would clean differently, so that nothing cached is reused
 RATIO_FREE_CHARACTERS = 20
-# Spaces and format characters that are invisible on their own, other than those that `normalize_text` replaces.
-_INVISIBLE = "".join(
-    chr(code)
-    for code in (
-        *(0x20, 0xA0, 0x034F, 0x061C, 0x1680, 0x180E, 0x205F, 0x3000),
-        *range(0x2000, 0x2010),
-        *range(0x202A, 0x2030),
-        *range(0x2060, 0x2070),
-        *range(0xFE00, 0xFE10),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -62,7 +51,7 @@ class Cleaning:
 
     def fault(self, source: str, target: str) -> str | None:
         """The first step that the pair fails, regardless of other pairs."""
-        if self.drop_blank and not (source.strip(_INVISIBLE) and target.strip(_INVISIBLE)):
+        if self.drop_blank and (is_blank(source) or is_blank(target)):
             return "drop_blank"
         shorter, longer = len(source), len(target)
         if shorter > longer:

@@ -206,13 +206,29 @@ def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterat
         yield batch.pin_memory() if pin_memory else batch, after
 
 
-def ordered_batches(table: TokenizedCorpus, batch_tokens: int) -> list[Batch]:
-    """All rows, longest first, for validation; `Batch.indices` are their row numbers."""
+Rows = list[np.ndarray]
+
+
+def ordered_batches(table: TokenizedCorpus, batch_tokens: int, longest: int | None = None) -> list[Batch]:
+    """All rows, longest first, for validation; `Batch.indices` are their row numbers.
+
+    Of a row with more than `longest` pieces on a side only so many are kept, since memory grows with their square.
+    """
     all_rows = np.arange(len(table))
     source_lengths, target_lengths = table.source_lengths[all_rows], table.target_lengths[all_rows]
+    if longest is not None:
+        source_lengths, target_lengths = (np.minimum(one, longest + 1) for one in (source_lengths, target_lengths))
     groups = bucket_by_length(source_lengths, target_lengths, batch_tokens, np.random.default_rng(0))
     groups.sort(key=lambda rows: (-int(target_lengths[rows].max()), int(rows.min())))
-    return [Batch.from_rows(*table.rows(rows), rows) for rows in groups]
+    return [Batch.from_rows(*_shortened(*table.rows(rows), longest), rows) for rows in groups]
+
+
+def _shortened(sources: Rows, targets: Rows, longest: int | None) -> tuple[Rows, Rows]:
+    """The first pieces of each row; a source keeps the EOS at its end."""
+    if longest is None:
+        return sources, targets
+    sources = [row if len(row) <= longest + 1 else np.append(row[:longest], row[-1]) for row in sources]
+    return sources, [row[:longest] for row in targets]
 
 
 def fitted_batch_tokens(table: TokenizedCorpus, tokenizer: Tokenizer, sampling: float, batch_tokens: int) -> int:

@@ -7,6 +7,19 @@ SENTENCEPIECE_SPACE = "\u2581"
 _TO_SPACE = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
 _TO_NOTHING = [0xAD, 0xFEFF]
 _SURROGATES = range(0xD800, 0xE000)
+# Spaces and format characters that nobody sees when they stand alone.
+_INVISIBLE = "".join(
+    chr(code)
+    for code in (
+        *_TO_SPACE,
+        *_TO_NOTHING,
+        *(0x20, 0xA0, 0x034F, 0x061C, 0x1680, 0x180E, 0x205F, ord(SENTENCEPIECE_SPACE), 0x3000),
+        *range(0x2000, 0x2010),
+        *range(0x202A, 0x2030),
+        *range(0x2060, 0x2070),
+        *range(0xFE00, 0xFE10),
+    )
+)
 _REPLACEMENTS: dict[int, str] = {
     **dict.fromkeys(_TO_SPACE, " "),
     **dict.fromkeys(_TO_NOTHING, ""),
@@ -32,3 +45,11 @@ def normalize_text(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.replace(SENTENCEPIECE_SPACE, " "))
     return " ".join(text.split())
+
+
+def is_blank(text: str) -> bool:
+    """Whether the text has no visible character, normalised or not.
+
+    Cleaning drops blank training text, so a model has never seen any, and translation leaves blank lines blank.
+    """
+    return not text.strip(_INVISIBLE)

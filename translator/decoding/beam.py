@@ -13,13 +13,14 @@ A sentence is done when one of these holds:
 - The sentence has reached its maximum length, where every hypothesis is forced to end.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from translator.decoding.constraints import Constraints
-from translator.decoding.hypotheses import Hypothesis, is_normalized, length_penalty
+from translator.decoding.hypotheses import Hypothesis, hypothesis, is_normalized, length_penalty
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
@@ -74,7 +75,7 @@ class FinishedPool:
     def hypotheses(self, num_hypotheses: int) -> list[list[Hypothesis]]:
         fields = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist(), self.normalized.tolist())
         return [
-            [Hypothesis(i[:n], score, normalized) for i, n, score, normalized in zip(*sentence, strict=True) if n >= 0][
+            [hypothesis(i[:n], score, normalized) for i, n, score, normalized in zip(*sentence, strict=True) if n >= 0][
                 :num_hypotheses
             ]
             for sentence in zip(*fields, strict=True)
@@ -87,6 +88,7 @@ def beam_search(
     source_mask: Tensor,  # (B, S)
     options: SearchOptions,
     constraints: Constraints,
+    before_step: Callable[[], None],
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of every sentence, best first; at least one, at most `options.num_hypotheses`."""
     beam_size, device = options.beam_size, source.device
@@ -99,6 +101,7 @@ def beam_search(
     tokens = torch.full_like(sentences, BOS)  # (A · k)
     is_best = torch.arange(beam_size, device=device) == 0
     for step in range(constraints.longest + 1):
+        before_step()
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, step, partial(history.flatten, 0, 1))  # (A · k, V)
         if scores is None or pool is None:

@@ -5,14 +5,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from translator.decoding.hypotheses import length_limits
+from translator.decoding.hypotheses import LOWEST_SCORE, length_limits
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.choice import use_kernels
 from translator.kernels.decoding import log_softmax_in_place
 from translator.schema.decode import SearchOptions
-
-# The log-probability of a forced piece to which the model gives none: very bad, but finite.
-FORCED_FLOOR = -1e9
 
 
 def penalize_repetition(logits: Tensor, history: Tensor, penalty: float) -> Tensor:
@@ -151,4 +148,4 @@ class Constraints:
         tokens = tokens.repeat_interleave(log_probs.size(0) // tokens.size(0))  # (R,)
         rows = (tokens != PAD).nonzero().squeeze(1)
         tokens = tokens[rows]
-        return rows, tokens, log_probs[rows, tokens].clamp_min(FORCED_FLOOR)
+        return rows, tokens, log_probs[rows, tokens].clamp_min(LOWEST_SCORE)

@@ -68,6 +68,9 @@ class Ensemble(Seq2Seq):
     def project(self, states: Tensor) -> Tensor:
         return states
 
+    def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
+        return sum(model.search_size(source_length, target_length, num_hypotheses) for model in self.members())
+
     @property
     def output_weight(self) -> Tensor:
         raise TypeError("an ensemble has no output matrix: it is not trained")

@@ -4,13 +4,13 @@ Letters: A sentences still running, N outputs of each sentence (1 for greedy sea
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from translator.decoding.constraints import Constraints
-from translator.decoding.hypotheses import Hypothesis, length_penalty
+from translator.decoding.hypotheses import Hypothesis, hypothesis, length_penalty
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
@@ -18,11 +18,12 @@ from translator.schema.decode import SearchOptions
 
 # Finished sentences leave the batch once they are one in so many, since the state of the others is copied each time.
 ENOUGH_TO_LEAVE = 8
+SMALLEST_TEMPERATURE = 1e-30  # below it, all log-probabilities would become infinite
 
 
 def truncated_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     """The distribution (R, V) to draw from: tempered, cut to the top k, then to the top p, and normalised."""
-    probabilities = torch.softmax(log_probs / options.temperature, dim=-1)
+    probabilities = torch.softmax(_tempered(log_probs, options.temperature), dim=-1)
     if options.top_k == 0 and options.top_p == 1:
         return probabilities
     ordered, places = probabilities.sort(dim=-1, descending=True, stable=True)
@@ -32,6 +33,17 @@ def truncated_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor
     # The fewest pieces that hold the share p: those before which less than p has been reached.
     ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= options.top_p, 0)
     return torch.zeros_like(probabilities).scatter(-1, places, ordered / ordered.sum(-1, keepdim=True))
+
+
+def _tempered(log_probs: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities (R, V) divided by the temperature, with at least one that is finite in each row.
+
+    What a diverged model calls NaN is impossible; where everything is, the sentence ends.
+    """
+    tempered = log_probs / max(temperature, SMALLEST_TEMPERATURE)
+    tempered = tempered.masked_fill(tempered.isnan(), -torch.inf)
+    tempered[:, EOS] = torch.where(tempered.amax(-1) == -torch.inf, 0, tempered[:, EOS])
+    return tempered
 
 
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
@@ -100,10 +112,10 @@ class Outputs:
         sentences = []
         for sentence in zip(self.ids.tolist(), lengths, self.scores.tolist(), strict=True):
             outputs = [
-                Hypothesis(pieces[:length], score, float(score / length_penalty(length + 1.0, options)))
+                hypothesis(pieces[:length], score, float(score / length_penalty(length + 1.0, options)))
                 for pieces, length, score in zip(*sentence, strict=True)
             ]
-            sentences.append(sorted(outputs, key=lambda hypothesis: -hypothesis.normalized_score))
+            sentences.append(sorted(outputs, key=lambda output: -output.normalized_score))
         return sentences
 
 
@@ -113,6 +125,7 @@ def greedy_or_sample(
     source_mask: Tensor,  # (B, S)
     options: SearchOptions,
     constraints: Constraints,
+    before_step: Callable[[], None],
     seeds: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
     """Greedy search, or with `options.sample` as many samples as `num_hypotheses` for each sentence, likeliest first.
@@ -132,6 +145,7 @@ def greedy_or_sample(
     running = torch.ones(num_sentences, num_outputs, dtype=torch.bool, device=device)  # (A, N)
     tokens = torch.full((num_sentences * num_outputs,), BOS, device=device)  # (R,)
     for step in range(constraints.longest + 1):
+        before_step()
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, step, outputs.history)  # (R, V)
         if uniform is None:

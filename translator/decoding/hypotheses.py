@@ -1,5 +1,6 @@
 """Hypotheses, how their scores are made comparable, and how long they may be."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from translator.schema.decode import LengthPenalty, SearchOptions
 
+LOWEST_SCORE = -1e9  # in place of minus infinity and of what is not a number
 Length = TypeVar("Length", float, Tensor)
 
 
@@ -14,6 +16,12 @@ class Hypothesis(NamedTuple):
     ids: list[int]  # without BOS and EOS
     score: float  # the log-probability of the pieces and of EOS
     normalized_score: float  # the score divided by the length penalty: what hypotheses are ranked by
+
+
+def hypothesis(ids: list[int], score: float, normalized_score: float) -> Hypothesis:
+    """A hypothesis whose scores are numbers that every format can hold, even if the model has diverged."""
+    scores = (one if math.isfinite(one) else LOWEST_SCORE for one in (score, normalized_score))
+    return Hypothesis(ids, *scores)
 
 
 def is_normalized(options: SearchOptions) -> bool:

@@ -6,14 +6,17 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from translator.data.normalization import is_blank
 from translator.decoding.alignment import SplitWords, align_words
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.forbidden_words import Spellings, forbidden_sequences
 from translator.decoding.forced_decoding import Forced, score_targets
 from translator.decoding.interfaces import BLANK, AttentionMap, Output, TextTokenizer, Translation
+from translator.decoding.memory import SearchMemory
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
 from translator.decoding.workers import for_each, num_workers
+from translator.errors import Interrupted
 from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq, evaluation_mode
 
@@ -37,7 +40,8 @@ class LineTranslator:
 
     `normalize` is applied to each line first. A line with more than `max_pieces` pieces is translated in parts, whose
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
-    lines of any length. Alignments are between the words that `split_words` finds.
+    lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
+    step of a search; where it says so, the translation is given up with `Interrupted`.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class LineTranslator:
         joiner: str = " ",
         split_sentences: bool = False,
         split_words: SplitWords = str.split,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -63,6 +68,7 @@ class LineTranslator:
         self.joiner = joiner
         self.split_sentences = split_sentences
         self.split_words = split_words
+        self.interrupted = interrupted
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -87,11 +93,20 @@ class LineTranslator:
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
-            indices = self._batches([len(part.ids) for part in parts], budget)
+            memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, self.options, self.device)
+            most = [memory.most_sentences(len(part.ids), len(part.prefix)) for part in parts]
+            num_together = min([num_workers(self.device), *most])
+            most = [sentences // num_together for sentences in most]
+            indices = self._batches([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
             need_any = need_alignment or need_attention
             forbidden = self._forbidden()
-            for_each(lambda batch: self._search(batch, forbidden, need_any), batches, self.device)
+            for_each(
+                lambda batch, abandoned: self._search(batch, forbidden, need_any, abandoned),
+                batches,
+                self.device,
+                at_most=num_together,
+            )
         by_line: dict[int, list[_Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
@@ -139,7 +154,7 @@ class LineTranslator:
 
     def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[_Part]:
         texts = [self._normalized(line).strip() for line in lines]
-        filled = [index for index, text in enumerate(texts) if text]
+        filled = [index for index, text in enumerate(texts) if not is_blank(text)]
         encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
         forced: list[list[int]] = [[] for _ in lines]
         if prefixes:
@@ -152,7 +167,7 @@ class LineTranslator:
                 if self.max_pieces > 0:
                     stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
                 pieces = self.tokenizer.encode_source(stretches)
-            # Text without any pieces, such as a lone zero-width space, is blank.
+            # Text may have no pieces at all, if the vocabulary knows none of its characters.
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):
                 seed = (first_line + line) * 1_000_003 + number
@@ -162,13 +177,17 @@ class LineTranslator:
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
         return [_num_pieces(ids) for ids in self.tokenizer.encode_source(list(texts))]
 
-    def _batches(self, lengths: list[int], budget: int) -> Iterator[list[int]]:
-        """Indices of sentences of about the same length, the longest first, under the budget of tokens."""
+    def _batches(self, lengths: list[int], budget: int, most: Sequence[int] | None = None) -> Iterator[list[int]]:
+        """Indices of sentences of about the same length, the longest first, under the budget of tokens.
+
+        `most` says of each sentence how many like it fit into memory.
+        """
         batch: list[int] = []
         longest = 0
         for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
             longest = max(longest, lengths[index], SHORTEST)
-            if batch and (len(batch) + 1) * longest > budget:
+            is_full = most is not None and len(batch) >= min(most[index], most[batch[0]] if batch else 1)
+            if batch and (is_full or (len(batch) + 1) * longest > budget):
                 yield batch
                 batch, longest = [], max(lengths[index], SHORTEST)
             batch.append(index)
@@ -182,11 +201,26 @@ class LineTranslator:
         source = source.to(self.device)
         return source, source != PAD  # (B, S)
 
-    def _search(self, parts: list[_Part], forbidden: Spellings, need_attention: bool) -> None:
+    def _search(
+        self, parts: list[_Part], forbidden: Spellings, need_attention: bool, abandoned: Callable[[], bool]
+    ) -> None:
+        def stop_if_interrupted() -> None:
+            if abandoned() or self.interrupted():
+                raise Interrupted
+
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
         seeds = [part.seed for part in parts]
-        found = search(self.model, source, mask, self.options, prefixes=prefixes, forbidden=forbidden, seeds=seeds)
+        found = search(
+            self.model,
+            source,
+            mask,
+            self.options,
+            prefixes=prefixes,
+            forbidden=forbidden,
+            seeds=seeds,
+            before_step=stop_if_interrupted,
+        )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
         if need_attention:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,6 +13,13 @@ from translator.decoding.alignment import to_pharaoh
 from translator.decoding.interfaces import Output, Translation
 from translator.errors import UserError
 from translator.files.atomic import write_json
+from translator.files.destinations import (
+    Destination,
+    explain_write_errors,
+    opened_directly,
+    replaced_file,
+    write_directly,
+)
 from translator.files.lines import Line
 
 SEPARATOR = " ||| "
@@ -84,14 +92,43 @@ def one_line(text: str) -> str:
     return text.replace("\r", " ").replace("\n", " ")
 
 
+def working_files(path: Path) -> tuple[Path, Path]:
+    """The files beside the output while it is not complete: what there is of it, and the record of its progress."""
+    target = replaced_file(path)
+    return target.with_name(target.name + ".partial"), target.with_name(target.name + ".partial.json")
+
+
+class DirectOutput:
+    """The standard output, a device or a pipe: written as it comes, and never resumed."""
+
+    num_lines = 0
+    resumed = False
+
+    def __init__(self, destination: Destination) -> None:
+        self.destination = destination
+        self.stack = ExitStack()
+        self.file = self.stack.enter_context(opened_directly(destination))
+
+    def write(self, text: str, num_lines: int, input_digest: str) -> None:
+        write_directly(self.file, text, self.destination)
+
+    def finish(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.stack.close()
+
+
 class OutputFile:
-    """A file that gets its name when it is complete; until then it is NAME.partial, with a record of its progress."""
+    """A file that gets its name when it is complete; until then it is NAME.partial, with a record of its progress.
+
+    A symbolic link stays, and its target is the file that is replaced.
+    """
 
     def __init__(self, path: Path, settings: dict[str, Any], resume: bool) -> None:
         """A partial file is continued only if it was written with the same settings."""
-        self.path = path
-        self.partial = path.with_name(path.name + ".partial")
-        self.progress_file = path.with_name(path.name + ".partial.json")
+        self.path = replaced_file(path)
+        self.partial, self.progress_file = working_files(path)
         self.settings = settings
         self.num_lines = 0  # of the input
         self.input_digest = hashlib.sha256().hexdigest()
@@ -99,13 +136,11 @@ class OutputFile:
         if resume and self.progress_file.exists() and self.partial.exists():
             num_bytes = self._read_progress()
         self.resumed = self.num_lines > 0
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        with explain_write_errors(path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self.file: BinaryIO = self.partial.open("r+b" if num_bytes else "wb")
-        except OSError as error:
-            raise UserError(f"{path}: cannot be written ({error.strerror or error})") from None
-        self.file.truncate(num_bytes)
-        self.file.seek(num_bytes)
+            self.file.truncate(num_bytes)
+            self.file.seek(num_bytes)
 
     def _read_progress(self) -> int:
         try:
@@ -134,12 +169,10 @@ class OutputFile:
 
     def write(self, text: str, num_lines: int, input_digest: str) -> None:
         """Appends the translation of `num_lines` input lines; after a crash it is there in full or not at all."""
-        try:
+        with explain_write_errors(self.partial):
             self.file.write(text.encode("utf-8", "replace"))
             self.file.flush()
             os.fsync(self.file.fileno())
-        except OSError as error:
-            raise UserError(f"{self.partial}: cannot be written ({error.strerror or error})") from None
         self.num_lines += num_lines
         progress = {
             "format": PROGRESS_FORMAT,
@@ -148,17 +181,20 @@ class OutputFile:
             "input_sha256": input_digest,
             "settings": self.settings,
         }
-        write_json(self.progress_file, progress)
+        with explain_write_errors(self.progress_file):
+            write_json(self.progress_file, progress)
 
     def finish(self) -> None:
-        self.file.close()
-        self.partial.replace(self.path)
-        self.progress_file.unlink(missing_ok=True)
+        with explain_write_errors(self.path):
+            self.file.close()
+            self.partial.replace(self.path)
+            self.progress_file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Leaves the partial file for `--resume`, unless it is empty."""
         if not self.file.closed:
-            self.file.close()
+            with suppress(OSError):  # what could not be written has been reported
+                self.file.close()
             if self.num_lines == 0:
                 self.partial.unlink(missing_ok=True)
                 self.progress_file.unlink(missing_ok=True)

@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Sequence
 
 # One or several full stops, with the quotes and brackets that close after them. Latin ones must be followed by a space.
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？]+[”’」』）》]*\s*")
+# A match begins at the first of several full stops only: a run of thousands without a space is then looked at once.
+_SENTENCE_END = re.compile(r"(?<![.!?…])([.!?…]++[\"'”’»)\]]*+)\s++|[。！？]++[”’」』）》]*+\s*+")
 _CLAUSE_END = re.compile(r"[,;:–—]\s+|[，；：、]\s*")
 _WORD_END = re.compile(r"\s+")
 # Full stops within a sentence: after a single letter and after the most common abbreviations.
+_LONGEST_ABBREVIATION = 5  # characters, with the full stop
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“‘«])(?:\w|Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|usw|bzw|ca|Hr|Fr|Abb|Fig|Vol|S)"
-    r"\.\s*$",
+    r"\.$",
     re.IGNORECASE,
 )
 
@@ -21,10 +23,12 @@ def split_sentences(text: str) -> list[str]:
     """The sentences of a text, without the spaces between them. A rule of thumb for European languages and CJK."""
     sentences, start = [], 0
     for match in _SENTENCE_END.finditer(text):
-        following = text[match.end() : match.end() + 1]
-        latin = match.group()[0] in ".!?…"
-        if latin and (following.islower() or _ABBREVIATION.search(text[start : match.end()])):
-            continue
+        latin_end = match.end(1)  # of full stops and quotes, before the space; -1 for Chinese and Japanese ones
+        if latin_end >= 0:
+            # Only as much as an abbreviation and what stands before it, so that the time does not grow with the text.
+            last_word = text[max(start, latin_end - _LONGEST_ABBREVIATION - 1) : latin_end]
+            if text[match.end() : match.end() + 1].islower() or _ABBREVIATION.search(last_word):
+                continue
         sentences.append(text[start : match.end()])
         start = match.end()
     sentences.append(text[start:])
@@ -60,11 +64,8 @@ def _fit(
         return _fit(text, max_pieces, count_pieces, others)
     counts = count_pieces(units)
     parts: list[str] = []
-    start, total, position = (
-        0,
-        0,
-        0,
-    )  # the part being filled: where it begins in the text, its pieces; where the next unit is
+    start, total = 0, 0  # of the part being filled: where it begins in the text, and its pieces
+    position = 0  # where the next unit is looked for
     for unit, count in zip(units, counts, strict=True):
         begin = text.index(unit, position)
         if total and total + count > max_pieces:

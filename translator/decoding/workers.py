@@ -1,5 +1,6 @@
 """Batches in parallel: the steps of a search are too small to be divided among threads, but batches are independent."""
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,25 +16,32 @@ def num_workers(device: torch.device) -> int:
     return torch.get_num_threads() if device.type == "cpu" else 1
 
 
-def for_each(function: Callable[[Item], None], items: Sequence[Item], device: torch.device) -> None:
-    """Calls the function with every item, several at a time, each in one thread.
+def for_each(
+    function: Callable[[Item, Callable[[], bool]], None],
+    items: Sequence[Item],
+    device: torch.device,
+    at_most: int | None = None,
+) -> None:
+    """Calls the function with every item, several at a time (but no more than `at_most`), each in one thread.
 
     A single item has all threads to itself. Items are begun in order. torch lets other Python threads run while it
-    computes.
+    computes. The function's second argument tells whether the work has been abandoned, after an error or Ctrl-C; it
+    should ask often and then return or raise at once, since a process cannot end before its threads.
     """
-    num_together = min(num_workers(device), len(items))
+    abandoned = threading.Event()
+    num_together = min(num_workers(device), len(items), at_most or len(items))
     if num_together <= 1:
         for item in items:
-            function(item)
+            function(item, abandoned.is_set)
         return
     workers = ThreadPoolExecutor(num_together)
     with _one_thread_each():
         try:
-            for future in [workers.submit(function, item) for item in items]:
+            for future in [workers.submit(function, item, abandoned.is_set) for item in items]:
                 future.result()
         finally:
-            # After an error or Ctrl-C nothing more is started, and running items are not waited for: a training run
-            # that was told to stop must save soon.
+            abandoned.set()
+            # Nothing more is started, and running items are not waited for.
             workers.shutdown(wait=False, cancel_futures=True)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from translator.data.normalization import is_blank
+
 LONGEST_LOOP = 8  # words that repeat as a group
 MIN_REPEATS = 3  # in a row, before it is called a loop
 
@@ -50,10 +52,10 @@ def is_repeating(text: str) -> bool:
 
 
 def diagnose(sources: Sequence[str], outputs: Sequence[str]) -> Diagnostics:
-    pairs = [(source, output) for source, output in zip(sources, outputs, strict=True) if source.strip()]
+    pairs = [(source, output) for source, output in zip(sources, outputs, strict=True) if not is_blank(source)]
     total = max(1, len(pairs))
     return Diagnostics(
-        empty=sum(not output.strip() for _, output in pairs) / total,
+        empty=sum(is_blank(output) for _, output in pairs) / total,
         copied=sum(is_copied(source, output) for source, output in pairs) / total,
         repeating=sum(is_repeating(output) and not is_repeating(source) for source, output in pairs) / total,
         num_sentences=len(pairs),

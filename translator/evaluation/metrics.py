@@ -182,7 +182,7 @@ def score_corpus(
         metric = METRICS[name].make(target_language, streams)
         statistics = metric._extract_corpus_statistics(list(hypotheses), None)
         value = float(metric._aggregate_and_compute(statistics).score)
-        low, high = _interval(metric, statistics, num_bootstrap) if num_bootstrap > 1 else (None, None)
+        low, high = _interval(metric, statistics, num_bootstrap) if num_bootstrap > 0 else (None, None)
         results[name] = MetricScore(value, str(metric.get_signature()), low, high)
     warning = bleu_tokenizer(target_language).warning if "bleu" in results else None
     return Scores(results, len(hypotheses), len(streams), warning)

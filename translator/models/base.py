@@ -98,6 +98,14 @@ class Seq2Seq(nn.Module, ABC):
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         """Feeds the tokens (R), the first of which is BOS, and gives the logits of the next ones."""
 
+    def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
+        """About how many numbers a search holds for one sentence at its peak, besides logits and pieces.
+
+        It limits how many sentences are translated at a time; a model that needs little more than logits may leave it
+        at 0.
+        """
+        return 0
+
 
 @contextmanager
 def evaluation_mode(model: nn.Module) -> Iterator[None]:

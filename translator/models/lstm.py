@@ -147,3 +147,13 @@ class LstmSeq2Seq(EmbeddingModel):
         states, state, weights = self.decoder(inputs, state, masks, need_weights=need_weights)
         attention = None if weights is None else weights.squeeze(0)[:, None, None]  # (R, 1, 1, S)
         return Step(self.project(states.squeeze(0)), state, attention)
+
+    def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
+        """The additive score compares the state of every hypothesis with every annotation, vector with vector."""
+        hidden_size, num_layers = self.decoder.hidden_size, self.decoder.num_layers
+        attention_size = self.decoder.attention_size
+        scores = 2 * num_hypotheses * source_length * (attention_size + 2)
+        states = num_hypotheses * (4 * num_layers + 12) * hidden_size
+        annotations = 2 * source_length * (2 * hidden_size + attention_size)
+        encoder = source_length * 16 * hidden_size
+        return max(encoder, scores + states) + annotations

@@ -56,7 +56,7 @@ class Decoder(nn.Module):
         if attend not in ATTEND:
             raise ValueError(f"attend must be one of {', '.join(ATTEND)}, not {attend}")
         context_size = 2 * hidden_size
-        self.num_layers, self.hidden_size = num_layers, hidden_size
+        self.num_layers, self.hidden_size, self.attention_size = num_layers, hidden_size, attention_size
         self.attention = Attention(score, hidden_size, context_size, attention_size)
         sizes = (embedding_size, hidden_size)
         self.first = BahdanauLayer(*sizes, context_size) if attend == "classic" else ParallelLayer(*sizes)

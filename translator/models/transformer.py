@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from translator.attention.dropout import Dropout
+from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import RelativePositionBias, RotaryPositions, make_additive_positions
 from translator.kernels.decoding import StepDecoder
+from translator.kernels.key_value_cache import STEPS_OF_ROOM
 from translator.models.base import Decoded, Memory, State, Step
 from translator.models.embeddings import EmbeddingModel, Embeddings
 from translator.models.transformer_decoding import TransformerState, decode_step, start_state
@@ -105,3 +107,20 @@ class Transformer(EmbeddingModel):
         embedded = self.embeddings.target(tokens) * self.embedding_scale
         result: Tensor = self.target_positions(embedded, offset)
         return result
+
+    def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
+        """Every hypothesis has a score for every entry of its sentence's cache: the square of their number counts."""
+        attention = self.decoder[0].self_attention
+        assert isinstance(attention, MultiHeadAttention)
+        model_size, num_heads = self.output_weight.shape[1], attention.num_heads
+        num_entries = num_hypotheses * (target_length + STEPS_OF_ROOM)  # N
+        # Bias, scores and weights (H, K, N); scores other than the scaled dot product compare vector with vector.
+        per_score = 3 if attention.is_scaled_dot else 3 + attention.head_size
+        scores = per_score * num_heads * num_hypotheses * num_entries + 2 * num_hypotheses * num_entries
+        # Keys and values, twice while the cache grows or sentences leave it.
+        target = 2 * len(self.decoder) * 2 * num_entries * model_size
+        source = 2 * len(self.decoder) * 2 * source_length * model_size
+        cross_scores = per_score * num_heads * num_hypotheses * source_length
+        layer = 16 * model_size  # of one position: inputs and outputs of attention and of the feed-forward part
+        encoder = 2 * num_heads * source_length**2 + source_length * layer
+        return max(encoder, scores + target + source + cross_scores + num_hypotheses * layer)

@@ -82,6 +82,8 @@ class SearchOptions(Options):
             f"a beam of {self.beam_size} cannot give more hypotheses than that; widen the beam",
         )
         self.require(all(word.strip() for word in self.forbid), "forbid", "a forbidden word cannot be blank")
+        # Bytes of the command line that are not UTF-8 arrive as lone surrogates.
+        self.require(all(map(_is_unicode, self.forbid)), "forbid", "a forbidden word must be valid UTF-8")
 
     def changed(self, **changes: Any) -> Self:
         """A copy with some options changed. A longer n-best list widens the beam, unless its size is given too."""
@@ -89,3 +91,7 @@ class SearchOptions(Options):
         if isinstance(wanted, int) and "beam_size" not in changes and not changes.get("sample", self.sample):
             changes["beam_size"] = max(self.beam_size, min(wanted, MOST_HYPOTHESES))
         return super().changed(**changes)
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
