@@ -45,7 +45,7 @@ def build_validator(
         references=references,
         translate_lines=translator.translate,
         score=_scorer(config.data.target),
-        draw_attention=lambda lines: list(_attention_images(translator, lines)),
+        draw_attention=lambda lines: list(attention_images(translator, lines)),
         num_samples=config.trainer.num_samples,
     )
 
@@ -60,7 +60,7 @@ def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]],
     return score
 
 
-def _attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[np.ndarray]:
+def attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[np.ndarray]:
     for translation in translator.translate_fully(lines, need_attention=True):
         for part in (translation.outputs[0].attention or [])[:1]:
             warn_of_missing("".join([*part.source_pieces, *part.target_pieces]))
