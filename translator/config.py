@@ -181,7 +181,7 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
 
 def _first_overflow(group: str, node: DictConfig) -> str:
     """The full name of the first option whose whole number is too large to be converted to a float."""
-    for name, value in node.items():
+    for name, value in ((str(name), value) for name, value in node.items()):
         numbers = value if isinstance(value, ListConfig) else [value]
         if any(isinstance(number, int) and number.bit_length() > sys.float_info.max_exp for number in numbers):
             return f"{group}.{name}"

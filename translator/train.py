@@ -34,10 +34,11 @@ def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
     With `num_held_out`, validation is the loss of one batch and the translation of so many sentences, and there is no
     test.
     """
-    keep_memory()
     if config.trainer.threads:
         torch.set_num_threads(config.trainer.threads)
     execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
+    if execution.device.type == "cpu":
+        keep_memory()
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
         check_places(config)

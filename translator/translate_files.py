@@ -37,7 +37,6 @@ STDIN = Path("-")
 def run(options: argparse.Namespace) -> None:
     """Translates the files that the options name; raises UserError for mistakes of the user."""
     jobs = _jobs(options)
-    keep_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
@@ -47,6 +46,8 @@ def run(options: argparse.Namespace) -> None:
             print(f"Note: {model} has not finished training; these are its best weights so far.", file=sys.stderr)
     with naming_flags(SearchOptions):
         translator = Translator.load(models, options.device, **given(options, SearchOptions))
+    if translator.device.type == "cpu":
+        keep_memory()
     translator.split_sentences = options.split_sentences
     settings = _settings(options, translator, weights)
     session = _Session(options, translator)

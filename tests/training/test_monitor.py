@@ -2,6 +2,8 @@
 
 import errno
 import io
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +162,16 @@ def test_nothing_is_written_after_a_failure(tmp_path: Path) -> None:
     log.close()
     assert written == ["before"]
     assert said == [f"could not write to {tmp_path}: Input/output error. Training goes on without TensorBoard"]
+
+
+def test_a_gradient_that_overflowed_leaves_no_hole_in_the_curve(tmp_path: Path) -> None:
+    """float16's scaler skips such an update; an infinite norm would make the mean of the window infinite."""
+    monitor = Monitor(tmp_path, log_every=2, stream=io.StringIO())
+    monitor.start(0)
+    for update, norm in enumerate((math.inf, 3.0, math.inf, math.nan, 1.0, 2.0), start=1):
+        monitor.update(replace(report(update), gradient_norm=norm))
+    monitor.close()
+    assert scalars(read(tmp_path), "train/gradient_norm") == [(2, 3.0), (6, 1.5)]
 
 
 def test_plain_lines_where_nobody_watches() -> None:

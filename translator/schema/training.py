@@ -97,7 +97,7 @@ class TrainerConfig(Options):
     ema_decay: float = option(0.0, "of the exponential moving average of the weights; 0 = off", minimum=0, below=1)
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps; auto = cuda, then mps, then cpu")
     precision: Precision = option(Precision.auto, "auto = bfloat16 or float16 on GPUs, float32 elsewhere")
-    compile: bool = option(False, "compile the model with torch.compile")
+    compile: bool = option(False, "compile the model with torch.compile; not for model.kind=lstm")
     threads: int = option(0, "of the CPU; 0 = torch's choice", minimum=0, maximum=4_096)
     max_skipped: int = option(0, "updates with a loss or gradient that is not finite before the run stops", minimum=0)
     num_samples: int = option(

@@ -1,5 +1,6 @@
 """What people look at: TensorBoard, a calm progress bar or plain lines, and a table at the end."""
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -145,12 +146,14 @@ class Monitor:
         """Over the updates since the last logged point."""
         tokens = sum(report.num_tokens for report in self._window)
         names = self._window[-1].parts
+        # A float16 gradient that overflowed was not applied; its norm is infinite and says nothing about training.
+        norms = [report.gradient_norm for report in self._window if math.isfinite(report.gradient_norm)]
         parts = {name: sum(report.parts[name] for report in self._window) / tokens for name in names}
         return {
             "train/loss": sum(report.loss_sum for report in self._window) / tokens,
             **{f"train/{name}": value for name, value in parts.items()},
             "train/perplexity": perplexity(parts["nll"]),
-            "train/gradient_norm": sum(report.gradient_norm for report in self._window) / len(self._window),
+            **({"train/gradient_norm": sum(norms) / len(norms)} if norms else {}),
             "train/learning_rate": self._window[-1].learning_rate,
             "train/padding_share": sum(report.padding_share for report in self._window) / len(self._window),
             "train/tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
