@@ -141,3 +141,28 @@ def test_a_run_rehearses_before_it_writes_anything(
     with pytest.raises(UserError, match=r"^decode: the first validation would fail"):
         train.run(configuration(corpora, f"run_dir={tmp_path / 'run'}", "trainer=smoke"))
     assert not (tmp_path / "run").exists()
+
+
+def test_every_long_stage_tells_how_far_it_is(
+    corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("translator.progress_display.QUIET_SECONDS", 0.0)
+    caplog.set_level("INFO")
+    config = configuration(corpora, f"data.cache_dir={tmp_path}")
+    data = prepare_data(config)
+    model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
+    for split in ("valid", "test"):
+        validator = build_validator(config, data, model, CPU, Ranks(), split=split)
+        assert validator is not None
+        validator(model)
+    beginnings = [
+        "reading and cleaning the text for the tokenizer: 1 pairs",
+        "training the tokenizer on 60 pairs",
+        f"train ({corpora / 'train'}): cleaning and tokenising: 1 pairs",
+        "validation: loss: 1 of 1 batches",
+        "validation: translating: 6 of 6 sentences",
+        "test: loss: 1 of 1 batches",
+        "test: translating: 3 of 3 sentences",
+    ]
+    found = [message for message in caplog.messages if any(message.startswith(start) for start in beginnings)]
+    assert [message.partition(",")[0] for message in found] == beginnings

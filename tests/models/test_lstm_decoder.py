@@ -1,4 +1,4 @@
-"""The bridge to the decoder, the `attend` option and what the fused kernels are given; test_lstm.py has the formulas."""
+"""The bridge to the decoder, the `attend` option, what the fused kernels are given; test_lstm.py has the formulas."""
 
 from typing import Any
 

@@ -19,6 +19,7 @@ from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load
 from translator.demo.corpus import open_demo
 from translator.errors import UserError
 from translator.files.fingerprints import combined_fingerprint
+from translator.progress_display import Watched
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
 from translator.training.distributed import Ranks
 
@@ -98,7 +99,9 @@ def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer
     options = {name: value for name, value in vars(config.tokenizer).items() if name != "sampling"}
     limit = config.data.tokenizer_sample if isinstance(config.data, HubDataConfig) and config.data.streaming else None
     fingerprint = combined_fingerprint("tokenizer", limit, *(corpus.fingerprint for corpus in corpora))
-    pairs = islice(chain.from_iterable(corpora), limit)
+    pairs = Watched(
+        islice(chain.from_iterable(corpora), limit), "reading and cleaning the text for the tokenizer", limit
+    )
     return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
 
 
@@ -111,6 +114,7 @@ def tokenized(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: 
         cache_dir=Path(data.cache_dir),
         num_processes=data.num_processes,
         max_pieces=data.max_pieces if max_pieces is None else max_pieces,
+        watch=Watched,
     )
 
 

@@ -16,7 +16,7 @@ from translator.training.event_log import EventLog
 from translator.training.validation import ValidationResult, perplexity
 
 _BAR_SECONDS = 0.5  # between two redraws
-_BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {postfix}"
+_BAR_FORMAT = "{percentage:3.0f}%|{bar:10}| {desc}"  # the bar is cut off at the right edge of the terminal
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,12 @@ class Monitor:
     def _draw(self, report: UpdateReport) -> None:
         self._drawn = time.monotonic()
         self._bar.n = round(100 * report.progress, 1)
-        self._bar.set_description_str(f"update {report.update}", refresh=False)
-        self._bar.set_postfix_str(self._describe(self._averages(), report))
+        averages = self._averages()
+        # What matters most comes first, so that 80 columns show all but the learning rate.
+        self._bar.set_description_str(
+            f"update {report.update}  {format_seconds(report.seconds_left)} left  loss {averages['train/loss']:.3f}"
+            f"  {averages['train/tokens_per_second']:,.0f} tokens/s  lr {report.learning_rate:.2e}"
+        )
 
     def _log(self) -> None:
         averages, report = self._averages(), self._window[-1]
