@@ -26,6 +26,7 @@ ALLOWED = {
     "schema": {"schema", "errors", "ids"},
     "config": {"schema", "errors", "files"},
     "devices": {"errors"},
+    "progress_display": set[str](),
     "files": {"files", "errors"},
     "errors": set[str](),
     "ids": set[str](),

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from support.processes import environment
 from translator import train
@@ -13,6 +14,7 @@ from translator.config import Config
 from translator.demo import generate
 from translator.errors import UserError
 from translator.train_report import RunOutcome, sweep_table
+from translator.training.precision import Execution
 
 SMALL = {
     "transformer": [
@@ -127,3 +129,19 @@ def test_a_sweep_ends_with_a_table() -> None:
     assert heading.split() == ["run", "model", "seed", "updates", "time", "valid", "BLEU", "test", "BLEU"]
     assert first.split() == ["runs/a", "lstm", "1", "1,200", "1m15s", "61.23", "60.00"]
     assert second.split()[-2:] == ["70.50", "-"]
+
+
+@pytest.mark.parametrize(("device", "is_told"), [("cpu", True), ("cuda", False)])
+def test_only_a_cpu_needs_the_allocator_to_keep_memory(
+    device: str, is_told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A GPU has an allocator of its own, and keeping all memory of the host would gain nothing there."""
+    (tmp_path / "manifest.json").touch()  # a folder that holds a run ends the command before any work
+    told: list[bool] = []
+    execution = Execution(torch.device(device))
+    monkeypatch.setattr(train, "choose_execution", lambda *arguments: execution)
+    monkeypatch.setattr(train, "keep_memory", lambda: told.append(True))
+    (config,) = train.cli.main(lambda config: config, [f"run_dir={tmp_path}"])
+    with pytest.raises(UserError, match="holds another run"):
+        train.run(config)
+    assert bool(told) is is_told

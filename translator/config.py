@@ -6,13 +6,14 @@ out of range are all refused here, by name, before any data is read.
 
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError, OmegaConfBaseException, ValidationError
 from yaml import YAMLError
 
@@ -182,13 +183,24 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
         names = [f"{group}.{name}" if group else name for name in option_names(schema)]
         raise UserError(f"{key}: unknown option; {did_you_mean(key, names)}") from error
     except OverflowError as error:
-        raise UserError(f"{group}: one of its numbers is too large") from error
+        raise UserError(f"{_first_overflow(group, node)}: too large a number") from error
     except ValidationError as error:
         if not error.full_key:
             raise UserError(f"{group}: {str(error).splitlines()[0]}") from error
         key = ".".join(part for part in (group, str(error.full_key)) if part)
         value = OmegaConf.select(node, str(error.full_key), throw_on_missing=False)
         raise UserError(f"{key}={value}: {_expected_type(schema, str(error.full_key), value, error)}") from error
+
+
+def _first_overflow(group: str, node: DictConfig) -> str:
+    """The full name of the first option whose whole number is too large to be converted to a float."""
+    for name, value in ((str(name), value) for name, value in node.items()):
+        numbers = value if isinstance(value, ListConfig) else [value]
+        if any(isinstance(number, int) and number.bit_length() > sys.float_info.max_exp for number in numbers):
+            return f"{group}.{name}"
+        if isinstance(value, DictConfig) and (inner := _first_overflow(f"{group}.{name}", value)):
+            return inner
+    return ""
 
 
 def _expected_type(schema: type, key: str, value: object, error: ValidationError) -> str:

@@ -138,11 +138,12 @@ class System:
         from translator.kernels.allocator import keep_memory
         from translator.runs.directory import resolve_run
 
-        keep_memory()
         if options.threads:
             torch.set_num_threads(options.threads)
         with naming_flags(SearchOptions):
             self.translator = Translator.load(runs, options.device, **given(options, SearchOptions))
+        if self.translator.device.type == "cpu":
+            keep_memory()
         self.target_language = load_file(resolve_run(runs[0]) / "config.yaml").data.target
 
     def translate(self, sources: Sequence[str]) -> list[str]:

@@ -7,8 +7,9 @@ from contextlib import closing, nullcontext, suppress
 import torch
 
 from translator import cli
-from translator.build.checks import check_names
+from translator.build.checks import check_config
 from translator.build.data import PreparedData, build_loader, prepare_data
+from translator.build.preflight import check_memory, rehearse_validation
 from translator.build.run_directory import check_places, claim_run_directory, continue_run
 from translator.build.training import build_trainer
 from translator.build.validation import build_validator
@@ -33,16 +34,19 @@ def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
     With `num_held_out`, validation is the loss of one batch and the translation of so many sentences, and there is no
     test.
     """
-    keep_memory()
     if config.trainer.threads:
         torch.set_num_threads(config.trainer.threads)
     execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
+    if execution.device.type == "cpu":
+        keep_memory()
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
         check_places(config)
         data = _prepare_in_turn(config, ranks)
         seed_everything(config.seed)
-        model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
+        vocab_sizes = data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size
+        check_memory(config, *vocab_sizes, execution.device)
+        model = build_model(config.model, *vocab_sizes)
         return _train(config, data, model.to(execution.device), execution, ranks, num_held_out)
 
 
@@ -63,6 +67,7 @@ def _train(
     else:
         validator, test_validator = validator.limited(num_held_out), None
     _probe(model, validator)
+    rehearse_validation(config, data, model, validator, execution)
     if config.trainer.compile:
         model.compile()
     torch.manual_seed(config.seed + ranks.rank)  # each rank drops out other units
@@ -132,7 +137,7 @@ def run_all() -> int:
             raise _Stopped
 
     with suppress(_Stopped):
-        cli.main(job, check=check_names)
+        cli.main(job, check=check_config)
     if len(outcomes) > 1:
         print(sweep_table(outcomes))
     return max(codes)

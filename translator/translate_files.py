@@ -44,7 +44,6 @@ SHOWN_WARNINGS = 5
 def run(options: argparse.Namespace) -> None:
     """Translates the files that the options name; raises UserError for mistakes of the user."""
     jobs = _jobs(options)
-    keep_memory()
     if options.threads:
         torch.set_num_threads(options.threads)
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
@@ -54,6 +53,8 @@ def run(options: argparse.Namespace) -> None:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
     with naming_flags(SearchOptions):
         translator = Translator.load(models, options.device, **given(options, SearchOptions))
+    if translator.device.type == "cpu":
+        keep_memory()
     translator.split_sentences = options.split_sentences
     settings = _settings(options, translator, weights)
     session = _Session(options, translator)

@@ -2,6 +2,12 @@
 
 import errno
 import io
+import math
+import os
+import re
+import struct
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +168,16 @@ def test_nothing_is_written_after_a_failure(tmp_path: Path) -> None:
     assert said == [f"could not write to {tmp_path}: Input/output error. Training goes on without TensorBoard"]
 
 
+def test_a_gradient_that_overflowed_leaves_no_hole_in_the_curve(tmp_path: Path) -> None:
+    """float16's scaler skips such an update; an infinite norm would make the mean of the window infinite."""
+    monitor = Monitor(tmp_path, log_every=2, stream=io.StringIO())
+    monitor.start(0)
+    for update, norm in enumerate((math.inf, 3.0, math.inf, math.nan, 1.0, 2.0), start=1):
+        monitor.update(replace(report(update), gradient_norm=norm))
+    monitor.close()
+    assert scalars(read(tmp_path), "train/gradient_norm") == [(2, 3.0), (6, 1.5)]
+
+
 def test_plain_lines_where_nobody_watches() -> None:
     stream = io.StringIO()
     monitor = Monitor(None, log_every=3, stream=stream)
@@ -195,6 +211,26 @@ def test_a_bar_on_a_terminal() -> None:
     assert "something happened\n" in shown
     assert shown.count("\n") == 3, "the bar itself never makes a new line"
     assert "test BLEU  33.0\ntime       5s\n" in shown
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="opens a terminal of Linux")
+def test_the_bar_tells_the_time_left_within_80_columns() -> None:
+    import fcntl
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+        monitor = Monitor(None, log_every=10_000, stream=stream)
+        monitor.start(0)
+        monitor.update(replace(report(1_234_567), loss_sum=123.456, progress=0.5, seconds_left=45_000))
+        shown = os.read(ours, 10_000).decode()
+        monitor.close()
+    os.close(ours)
+    drawn = next(line for line in shown.split("\r") if "update" in line)
+    assert re.match(r" 50%\|.{10}\| update 1234567  12h30m left  loss 12\.346  [\d,]+ tokens/s  ", drawn)
+    assert len(drawn) <= 80
 
 
 def test_other_ranks_only_speak_up(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from sacrebleu.metrics import CHRF
 
 from translator import train
-from translator.build.checks import check_names
+from translator.build.checks import check_config
 from translator.evaluation.metrics import METRICS, Metric
 from translator.schema.training import OptimConfig
 from translator.training import objectives
@@ -76,7 +76,7 @@ def test_unknown_names_are_refused_before_the_first_run(
 
 def test_a_registered_metric_can_choose_the_best_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METRICS, "chrf_1", Metric("chrF1", lambda language, references: CHRF(word_order=1)))
-    configs = train.cli.main(lambda config: config, ["trainer.best_metric=chrf_1"], check=check_names)
+    configs = train.cli.main(lambda config: config, ["trainer.best_metric=chrf_1"], check=check_config)
     assert configs[0].trainer.best_metric == "chrf_1"
 
 

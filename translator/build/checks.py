@@ -1,16 +1,53 @@
-"""Names in a configuration that stand for something registered in the code."""
+"""What a configuration alone can tell to be wrong, found before any data is read."""
 
+import os
+
+from translator.build.preflight import check_memory
 from translator.config import Config
+from translator.devices import choose_device
 from translator.errors import require
 from translator.evaluation.metrics import quick_metrics
 from translator.schema.checks import did_you_mean
+from translator.training.distributed import local_rank
 from translator.training.objectives import objective_names
 
+MOST_PER_CORE = 16  # threads or processes; more of them may not even start
+SMALLEST_VOCABULARY = 8  # pieces: as long as the tokenizer is not trained, nobody knows how many there will be
 
-def check_names(config: Config) -> None:
-    """Refuses names that nothing is registered under, with the nearest one that exists."""
+
+def check_config(config: Config) -> None:
+    """Refuses names that stand for nothing, more workers than the machine can run and models too large for it."""
+    _check_names(config)
+    _check_workers(config)
+    _check_compilation(config)
+    device = choose_device(config.trainer.device, local_rank())
+    check_memory(config, SMALLEST_VOCABULARY, SMALLEST_VOCABULARY, device)
+
+
+def _check_names(config: Config) -> None:
+    """Names that nothing is registered under are refused with the nearest one that exists."""
     for option, name, known in (
         ("trainer.best_metric", config.trainer.best_metric, ["loss", *quick_metrics()]),
         ("optim.loss", config.optim.loss, objective_names()),
     ):
         require(name in known, option, name, f"not available; {did_you_mean(name, known)}")
+
+
+def _check_workers(config: Config) -> None:
+    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for option, number in (
+        ("trainer.threads", config.trainer.threads),
+        ("data.num_processes", config.data.num_processes),
+    ):
+        remedy = f"this machine has {num_cores} cores; give 0 to let the number follow from that"
+        require(number <= MOST_PER_CORE * num_cores, option, number, remedy)
+
+
+def _check_compilation(config: Config) -> None:
+    require(
+        not config.trainer.compile or config.model.kind != "lstm",
+        "trainer.compile",
+        "true",
+        "a recurrence is compiled anew for every length of sentence, which takes longer than it saves; leave it out "
+        "with model.kind=lstm",
+    )

@@ -11,12 +11,15 @@ from translator.data.cleaning import CleanedSplits, Cleaning, clean
 from translator.data.corpus import Corpus, Splits, open_text
 from translator.data.hub import open_hub
 from translator.data.loader import BatchLoader, BatchSource, CorpusBatches, fitted_batch_tokens
+from translator.data.normalization import normalize_text
 from translator.data.streaming import StreamedBatches
 from translator.data.tokenize_corpus import tokenize_corpus
 from translator.data.tokenized_corpus import TokenizedCorpus, join_tokenized
 from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
 from translator.demo.corpus import open_demo
+from translator.errors import UserError
 from translator.files.fingerprints import combined_fingerprint
+from translator.progress_display import Watched
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
 from translator.training.distributed import Ranks
 
@@ -77,17 +80,28 @@ def prepare_data(config: Config) -> PreparedData:
     raw = open_splits(data)
     if not is_streamed:
         raw.check()
+    for corpus in raw.held_out:
+        _require_text(corpus)
     cleaned = clean(raw, Cleaning(**vars(data.cleaning)))
     tokenizer = _tokenizer(config, [corpus for corpus, _ in cleaned.train], cache_dir)
     tables = [] if is_streamed else [tokenized(config, corpus, tokenizer) for corpus, _ in cleaned.train]
     return PreparedData(raw, cleaned, tokenizer, tables)
 
 
+def _require_text(corpus: Corpus) -> None:
+    """Refuses validation and test sets without a single pair that has text on both sides: their scores mean nothing."""
+    only_blank = Cleaning(drop_blank=True, max_characters=0, max_ratio=0, drop_identical=False)
+    if all(only_blank.fault(normalize_text(source), normalize_text(target)) for source, target in corpus):
+        raise UserError(f"{corpus.name}: every line is blank on one side at least; a score needs sentences")
+
+
 def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer:
     options = {name: value for name, value in vars(config.tokenizer).items() if name != "sampling"}
     limit = config.data.tokenizer_sample if isinstance(config.data, HubDataConfig) and config.data.streaming else None
     fingerprint = combined_fingerprint("tokenizer", limit, *(corpus.fingerprint for corpus in corpora))
-    pairs = islice(chain.from_iterable(corpora), limit)
+    pairs = Watched(
+        islice(chain.from_iterable(corpora), limit), "reading and cleaning the text for the tokenizer", limit
+    )
     return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
 
 
@@ -100,6 +114,7 @@ def tokenized(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: 
         cache_dir=Path(data.cache_dir),
         num_processes=data.num_processes,
         max_pieces=data.max_pieces if max_pieces is None else max_pieces,
+        watch=Watched,
     )
 
 

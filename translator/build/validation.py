@@ -14,6 +14,7 @@ from translator.evaluation.metrics import score_corpus
 from translator.models.base import Seq2Seq
 from translator.plots.attention import attention_figure, figure_pixels
 from translator.plots.fonts import warn_of_missing
+from translator.progress_display import Watched, show_progress
 from translator.runs.translation import translation_options
 from translator.training.distributed import Ranks
 from translator.training.objectives import build_loss
@@ -40,18 +41,28 @@ def build_validator(
     table = tokenized(config, cleaned, data.tokenizer, max_pieces=0)
     translator = LineTranslator(model, data.tokenizer, execution.device, **translation_options(config))
     sources, references = zip(*raw, strict=True)
+    batches = ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces))
+    stage = {"valid": "validation"}.get(split, split)
     return Validator(
         loss=build_loss(config.optim),
-        batches=ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces)),
+        batches=Watched(batches, f"{stage}: loss", len(batches), "batches"),
         execution=execution,
         ranks=ranks,
         sources=sources,
         references=references,
-        translate_lines=translator.translate,
+        translate_lines=_showing_progress(translator, stage),
         score=_scorer(config.data.target),
-        draw_attention=lambda lines: list(_attention_images(translator, lines)),
+        draw_attention=lambda lines: list(attention_images(translator, lines)),
         num_samples=config.trainer.num_samples,
     )
+
+
+def _showing_progress(translator: LineTranslator, stage: str) -> Callable[[list[str]], list[str]]:
+    def translate(lines: list[str]) -> list[str]:
+        with show_progress(f"{stage}: translating", len(lines), "sentences") as advance:
+            return translator.translate(lines, advance=advance)
+
+    return translate
 
 
 def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]], TextScores]:
@@ -64,7 +75,7 @@ def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]],
     return score
 
 
-def _attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[np.ndarray]:
+def attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[np.ndarray]:
     for translation in translator.translate_fully(lines, need_attention=True):
         for part in (translation.outputs[0].attention or [])[:1]:
             warn_of_missing("".join([*part.source_pieces, *part.target_pieces]))

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -42,22 +42,32 @@ logger = logging.getLogger(__name__)
 FORMAT = 1  # raise it when the same inputs would give another table
 CHUNK_PAIRS = 4_000  # tokenised together by one process, and one record batch of the Arrow file
 IDS = pyarrow.list_(pyarrow.int32())
+Pair = tuple[str, str]
+Watch = Callable[[Iterable[Pair], str], Iterable[Pair]]  # the same pairs, and what is being done with them
 SCHEMA = pyarrow.schema([("source", IDS), ("target", IDS)])
 
 
 def tokenize_corpus(
-    corpus: Corpus, tokenizer: Tokenizer, *, cache_dir: Path, num_processes: int = 0, max_pieces: int = 0
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    *,
+    cache_dir: Path,
+    num_processes: int = 0,
+    max_pieces: int = 0,
+    watch: Watch = lambda pairs, text: pairs,
 ) -> TokenizedCorpus:
     """The table of the corpus, built unless it is cached.
 
     Pairs with more than `max_pieces` pieces on a side are dropped and counted; 0 means no limit. `num_processes` worker
-    processes tokenise (0 = one per core available to this process), while this one reads, cleans and writes.
+    processes tokenise (0 = one per core available to this process), while this one reads, cleans and writes. The pairs
+    go through `watch`, which may count them.
     """
     made_from = [FORMAT, corpus.fingerprint, tokenizer.fingerprint, max_pieces]
     folder = cache_dir / f"table-{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]}"
 
     def write(temporary: Path) -> None:
-        _write_table(temporary, corpus, tokenizer, num_processes, max_pieces)
+        pairs = watch(corpus, f"{corpus.name}: cleaning and tokenising")
+        _write_table(temporary, corpus, pairs, tokenizer, num_processes, max_pieces)
 
     made_folder(folder, write, *TokenizedCorpus.FILES)
     table = TokenizedCorpus.open(folder)
@@ -67,7 +77,10 @@ def tokenize_corpus(
     return table
 
 
-def _write_table(folder: Path, corpus: Corpus, tokenizer: Tokenizer, num_processes: int, max_pieces: int) -> None:
+def _write_table(
+    folder: Path, corpus: Corpus, pairs: Iterable[Pair], tokenizer: Tokenizer, num_processes: int, max_pieces: int
+) -> None:
+    """`pairs` are those of the corpus."""
     source_lengths: list[np.ndarray] = []
     target_lengths: list[np.ndarray] = []
     num_dropped = 0
@@ -75,7 +88,7 @@ def _write_table(folder: Path, corpus: Corpus, tokenizer: Tokenizer, num_process
         pyarrow.OSFile(str(folder / ARROW_NAME), "wb") as file,
         pyarrow.ipc.new_stream(file, SCHEMA) as writer,
     ):
-        for chunk in _encode_all(corpus, tokenizer, num_processes, max_pieces):
+        for chunk in _encode_all(pairs, tokenizer, num_processes, max_pieces):
             writer.write_batch(pyarrow.record_batch([_to_arrow(chunk.source), _to_arrow(chunk.target)], schema=SCHEMA))
             source_lengths.append(chunk.source.lengths)
             target_lengths.append(chunk.target.lengths + 1)  # with EOS
@@ -117,9 +130,7 @@ def _encode_chunk(pairs: list[tuple[str, str]], tokenizer: Tokenizer, max_pieces
     )
 
 
-def _encode_all(
-    pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer, num_processes: int, max_pieces: int
-) -> Iterator[_Chunk]:
+def _encode_all(pairs: Iterable[Pair], tokenizer: Tokenizer, num_processes: int, max_pieces: int) -> Iterator[_Chunk]:
     """Chunks in the order of the pairs, at most two per process in flight."""
     num_processes = num_processes or _num_cores()
     iterator = iter(pairs)

@@ -93,6 +93,7 @@ class Tokenizer:
         )
         if not chosen or not all(any(map(str.strip, side)) for side in sides):
             raise UserError("data.train: no text is left to train the tokenizer on; see the cleaning report")
+        logger.info("training the tokenizer on %s pairs", f"{len(chosen):,}")
         options = TokenizerOptions(kind, vocab_size, joint, byte_fallback, character_coverage, seed)
         return cls(kind, [_train_model(side, options, num_threads) for side in sides])
 

@@ -31,6 +31,7 @@ class _Part:
     ids: list[int]
     seed: int
     prefix: list[int]
+    is_first: bool  # of its line
     hypotheses: list[Hypothesis] = field(default_factory=list)
     forced: list[Forced] = field(default_factory=list)
 
@@ -71,9 +72,12 @@ class LineTranslator:
         self.interrupted = interrupted
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
-    def translate(self, lines: Sequence[str]) -> list[str]:
-        """The best translation of every line, in the order of the lines; a blank line stays blank."""
-        return [translation.outputs[0].text for translation in self.translate_fully(lines)]
+    def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
+        """The best translation of every line, in the order of the lines; a blank line stays blank.
+
+        `advance` is told how many more lines are done, whenever there are some, from whichever thread did them.
+        """
+        return [translation.outputs[0].text for translation in self.translate_fully(lines, advance=advance)]
 
     def translate_fully(
         self,
@@ -83,6 +87,7 @@ class LineTranslator:
         need_alignment: bool = False,
         need_attention: bool = False,
         first_line: int = 0,
+        advance: Callable[[int], None] = lambda count: None,
     ) -> list[Translation]:
         """Every line's n-best list with scores and, if asked for, alignments and attention.
 
@@ -101,12 +106,12 @@ class LineTranslator:
             batches = [[parts[index] for index in batch] for batch in indices]
             need_any = need_alignment or need_attention
             forbidden = self._forbidden()
-            for_each(
-                lambda batch, abandoned: self._search(batch, forbidden, need_any, abandoned),
-                batches,
-                self.device,
-                at_most=num_together,
-            )
+
+            def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
+                self._search(batch, forbidden, need_any, abandoned)
+                advance(sum(part.is_first for part in batch))
+
+            for_each(work, batches, self.device, at_most=num_together)
         by_line: dict[int, list[_Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
@@ -171,7 +176,7 @@ class LineTranslator:
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):
                 seed = (first_line + line) * 1_000_003 + number
-                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else []))
+                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else [], is_first=number == 0))
         return parts
 
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:

@@ -82,6 +82,7 @@ class Decoder(nn.Module):
         shape = (-1, self.num_layers, self.hidden_size)
         hidden = self.start_hidden(memory.summary).tanh().view(shape).transpose(0, 1)  # (L, B, H)
         cell = self.start_cell(memory.summary).view(shape).transpose(0, 1)
+        cell = cell.to(torch.promote_types(cell.dtype, torch.float32))  # it sums over the whole target
         return LstmState(hidden, cell, self.attention.prepare(memory.states, memory.mask))
 
     def draw_masks(self, num_rows: int, like: Tensor) -> Masks:

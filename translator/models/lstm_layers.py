@@ -3,6 +3,8 @@
 Sequences inside the recurrent model are time-first, as a recurrence walks through them: T steps, B rows, H hidden size.
 """
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, nn
 
@@ -15,7 +17,7 @@ class LstmLayer(nn.Module):
     """One layer in one direction over a whole sequence, by the fused kernels of oneDNN and cuDNN.
 
     Equal to a one-layer `nn.LSTM`, but with one bias instead of two whose sum is all that counts, and usable inside
-    `torch.compile`, which refuses the module and accepts the function.
+    `torch.compile`, which rejects the module and accepts the function.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
@@ -26,11 +28,18 @@ class LstmLayer(nn.Module):
         initialize_gates(self.input_weight, self.recurrent_weight, self.bias)
 
     def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (T, B, D) from the state (B, H), (B, H) on: the hidden states (T, B, H) and the last state."""
+        """Inputs (T, B, D) from the state (B, H), (B, H) on: the hidden states (T, B, H) and the last state.
+
+        Computed in the type of the weights: autocast would send cuDNN to float16 whatever format was asked for, and a
+        cell sums over the whole sentence, for which half precision has too few digits.
+        """
         weights = (self.input_weight, self.recurrent_weight, self.bias, torch.zeros_like(self.bias))
-        start = (hidden.unsqueeze(0).to(inputs.dtype), cell.unsqueeze(0).to(inputs.dtype))
-        # With biases, one layer, no dropout between layers, in one direction, time first.
-        outputs, hidden, cell = torch.lstm(inputs, start, weights, True, 1, 0.0, self.training, False, False)
+        inputs, hidden, cell = (tensor.to(self.bias.dtype) for tensor in (inputs, hidden, cell))
+        start = (hidden.unsqueeze(0).contiguous(), cell.unsqueeze(0).contiguous())  # cuDNN takes no other
+        # Meta tensors, which only have shapes, have no autocast.
+        with nullcontext() if inputs.is_meta else torch.autocast(inputs.device.type, enabled=False):
+            # With biases, one layer, no dropout between layers, in one direction, time first.
+            outputs, hidden, cell = torch.lstm(inputs, start, weights, True, 1, 0.0, self.training, False, False)
         return outputs, hidden.squeeze(0), cell.squeeze(0)
 
 
@@ -39,10 +48,12 @@ def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
     Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000:
         c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g),    h_t = σ(o) ⊙ tanh(c_t)
+
+    The cell keeps its own type, which may be more precise than that of the gates.
     """
     input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
     cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
-    return output_gate.sigmoid() * cell.tanh(), cell
+    return (output_gate.sigmoid() * cell.tanh()).to(gates.dtype), cell
 
 
 def initialize_gates(input_weight: Tensor, recurrent_weight: Tensor, bias: Tensor) -> None:

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from translator.ids import NUM_BYTES, NUM_SPECIAL
 from translator.schema.options import LARGEST_SEED, Options, option
 
+MOST_SENTENCES = 1_000_000  # of each split of the demo corpus
+
 
 @dataclass
 class CleaningConfig(Options):
@@ -66,9 +68,9 @@ class DemoDataConfig(DataConfig):
     kind: str = option("demo", "kind of corpus")
     folder: str = option("data/demo", "where the generated files are written")
     seed: int = option(1, "of the generated sentences", minimum=0, maximum=LARGEST_SEED)
-    num_train: int = option(20_000, "training pairs", minimum=1)
-    num_valid: int = option(1_000, "validation pairs", minimum=1)
-    num_test: int = option(1_000, "test pairs", minimum=1)
+    num_train: int = option(20_000, "training pairs", minimum=1, maximum=MOST_SENTENCES)
+    num_valid: int = option(1_000, "validation pairs", minimum=1, maximum=MOST_SENTENCES)
+    num_test: int = option(1_000, "test pairs", minimum=1, maximum=MOST_SENTENCES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,7 +85,7 @@ class TextDataConfig(DataConfig):
 
     train: Any = option(None, "prefix of the training files, or a list of prefixes")
     train_weights: list[float] | None = option(
-        None, "how often an epoch sees each training corpus; 1 = once", above=0, maximum=1_000_000
+        None, "how often an epoch sees each training corpus; 1 = once", minimum=1e-6, maximum=1_000_000
     )
     valid: str | None = option(None, "prefix of the validation files")
     test: str | None = option(None, "prefix of the test files, if there are any")
@@ -129,7 +131,10 @@ class HubDataConfig(DataConfig):
     )
     streaming: bool = option(False, "read while training and store nothing")
     shuffle_buffer: int = option(
-        50_000, "pairs among which a streamed corpus is shuffled and bucketed by length", minimum=1
+        50_000,
+        "pairs among which a streamed corpus is shuffled and bucketed by length; they are in memory",
+        minimum=1,
+        maximum=10_000_000,
     )
     tokenizer_sample: int = option(2_000_000, "pairs of a streamed corpus that the tokenizer is trained on", minimum=1)
 
@@ -158,7 +163,7 @@ class TokenizerConfig(Options):
 
     kind: TokenizerKind = option(TokenizerKind.bpe, "how text is split into pieces")
     vocab_size: int = option(
-        8_000, "pieces of each vocabulary; of `char`, the largest number of characters", minimum=1, maximum=10_000_000
+        8_000, "pieces of each vocabulary; of `char`, the largest number of characters", minimum=1, maximum=1_000_000
     )
     joint: bool = option(True, "one vocabulary for both languages")
     byte_fallback: bool = option(True, "write characters outside the vocabulary as bytes")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
-from translator.schema.options import LARGEST_SEED, Options, option
+from translator.schema.options import LARGEST_SEED, MOST_TOKENS, Options, option
 
 MOST_HYPOTHESES = 100_000
 LONGEST_OUTPUT = 100_000  # pieces
@@ -56,7 +56,7 @@ class SearchOptions(Options):
     )
     no_repeat_ngram: int = option(0, "never write the same N pieces in a row twice; 0 = off", minimum=0)
     repetition_penalty: float = option(
-        1.0, "above 1, pieces already written become less likely", above=0, maximum=1_000, metavar="P"
+        1.0, "above 1, pieces already written become less likely", minimum=0.01, maximum=1_000, metavar="P"
     )
     forbid: list[str] = option([], "never write this word; can be repeated", metavar="WORD")
     sample: bool = option(False, "draw translations at random from the model's distribution instead of searching")
@@ -67,12 +67,12 @@ class SearchOptions(Options):
     top_p: float = option(
         1.0,
         "sample from the fewest pieces that hold this share of the probability (Holtzman et al. 2020)",
-        above=0,
+        minimum=1e-6,  # a smaller share could be zero in float32
         maximum=1,
         metavar="P",
     )
     seed: int = option(1, "of the samples", minimum=0, maximum=LARGEST_SEED)
-    batch_tokens: int = option(4_096, "number of source tokens translated together", minimum=1)
+    batch_tokens: int = option(4_096, "number of source tokens translated together", minimum=1, maximum=MOST_TOKENS)
 
     def __post_init__(self) -> None:
         super().__post_init__()

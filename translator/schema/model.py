@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from translator.schema.options import Options, option
+from translator.schema.options import LARGEST_SIZE, MOST_LAYERS, Options, option
 
 
 class ScoreName(StrEnum):
@@ -81,11 +81,13 @@ class LstmConfig(Options):
     group: ClassVar[str] = "model"
 
     kind: str = option("lstm", "kind of model")
-    embedding_size: int = option(256, "size of the embeddings", minimum=1)
-    hidden_size: int = option(256, "size of the hidden states, in each direction of the encoder", minimum=1)
-    attention_size: int = option(256, "size of the space in which states are compared", minimum=1)
-    encoder_layers: int = option(1, "layers of the encoder", minimum=1)
-    decoder_layers: int = option(1, "layers of the decoder", minimum=1)
+    embedding_size: int = option(256, "size of the embeddings", minimum=1, maximum=LARGEST_SIZE)
+    hidden_size: int = option(
+        256, "size of the hidden states, in each direction of the encoder", minimum=1, maximum=LARGEST_SIZE
+    )
+    attention_size: int = option(256, "size of the space in which states are compared", minimum=1, maximum=LARGEST_SIZE)
+    encoder_layers: int = option(1, "layers of the encoder", minimum=1, maximum=MOST_LAYERS)
+    decoder_layers: int = option(1, "layers of the decoder", minimum=1, maximum=MOST_LAYERS)
     score: ScoreName = option(ScoreName.additive, "how queries and keys are compared")
     attend: Attend = option(Attend.classic, "attention within the recurrence, or for the whole target at once")
     dropout: float = option(0.3, "probability of dropping an activation", minimum=0, below=1)
@@ -110,17 +112,22 @@ class TransformerConfig(Options):
     group: ClassVar[str] = "model"
 
     kind: str = option("transformer", "kind of model")
-    model_size: int = option(256, "size of embeddings and states", minimum=1)
-    feedforward_size: int = option(512, "size of the hidden layer of the feed-forward networks", minimum=1)
-    num_heads: int = option(4, "attention heads", minimum=1)
-    encoder_layers: int = option(3, "layers of the encoder", minimum=1)
-    decoder_layers: int = option(3, "layers of the decoder", minimum=1)
+    model_size: int = option(256, "size of embeddings and states", minimum=1, maximum=LARGEST_SIZE)
+    feedforward_size: int = option(
+        512, "size of the hidden layer of the feed-forward networks", minimum=1, maximum=LARGEST_SIZE
+    )
+    num_heads: int = option(4, "attention heads", minimum=1, maximum=LARGEST_SIZE)
+    encoder_layers: int = option(3, "layers of the encoder", minimum=1, maximum=MOST_LAYERS)
+    decoder_layers: int = option(3, "layers of the decoder", minimum=1, maximum=MOST_LAYERS)
     norm_order: NormOrder = option(NormOrder.pre, "normalisation before or after each sublayer")
     norm: Norm = option(Norm.layer, "kind of normalisation")
     activation: Activation = option(Activation.relu, "of the feed-forward networks")
     positions: Positions = option(Positions.sinusoidal, "how positions are told apart")
     max_positions: int = option(
-        1024, "number of learned positions; later ones in a longer sentence share the last", minimum=1
+        1024,
+        "number of learned positions; later ones in a longer sentence share the last",
+        minimum=1,
+        maximum=1_000_000,
     )
     score: ScoreName = option(ScoreName.scaled_dot, "how queries and keys are compared")
     dropout: float = option(0.1, "probability of dropping an element of embeddings and residuals", minimum=0, below=1)

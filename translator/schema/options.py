@@ -17,6 +17,9 @@ from translator.schema.checks import did_you_mean
 
 LARGEST = 2**31 - 1  # whole numbers without a maximum of their own; beyond it is a slip of the finger
 LARGEST_SEED = 2**63 - 1
+LARGEST_SIZE = 65_536  # of a vector inside a model
+MOST_LAYERS = 1_000
+MOST_TOKENS = 10_000_000  # in a batch
 
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 _TYPES: dict[type, type] = {int: Integral, float: Real, bool: bool, str: str}

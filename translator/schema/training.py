@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from translator.schema.checks import parse_duration
-from translator.schema.options import Options, option
+from translator.schema.options import MOST_TOKENS, Options, option
 
 
 class OptimizerName(StrEnum):
@@ -34,21 +34,26 @@ class Average(StrEnum):
     last = "last"  # the trainer.keep_last newest ones
 
 
+SMALLEST_CLIP_NORM = 1e-6  # gradients scaled down further would be zeros in float32
+
+
 @dataclass
 class OptimConfig(Options):
     group: ClassVar[str] = "optim"
 
     name: OptimizerName = option(OptimizerName.adamw, "optimizer")
-    learning_rate: float = option(1e-3, "the peak, reached at the end of warm-up", above=0)
+    learning_rate: float = option(1e-3, "the peak, reached at the end of warm-up", minimum=1e-12, maximum=100)
     betas: list[float] = option([0.9, 0.98], "decay rates of Adam's two moving averages")
-    eps: float = option(1e-9, "added to Adam's denominator", above=0)
-    weight_decay: float = option(0.0, "on matrices only: not on biases, norms and embeddings", minimum=0)
-    clip_norm: float = option(1.0, "norm to which larger gradients are scaled down; 0 = no clipping", minimum=0)
+    eps: float = option(1e-9, "added to Adam's denominator", minimum=1e-30, maximum=1)
+    weight_decay: float = option(0.0, "on matrices only: not on biases, norms and embeddings", minimum=0, maximum=1_000)
+    clip_norm: float = option(
+        1.0, "norm to which larger gradients are scaled down; 0 = no clipping", minimum=0, maximum=1e9
+    )
     loss: str = option("cross_entropy", "a module of translator/training/objectives/")
     label_smoothing: float = option(0.1, "share of the probability spread over all pieces", minimum=0, below=1)
     schedule: Schedule = option(Schedule.inverse_sqrt, "of the learning rate")
     warmup_updates: int = option(1_000, "but never more than a quarter of all updates", minimum=0)
-    decay_share: float = option(0.2, "share of all updates in the decay at the end of `wsd`", above=0, maximum=1)
+    decay_share: float = option(0.2, "share of all updates in the decay at the end of `wsd`", minimum=1e-6, maximum=1)
     final_ratio: float = option(0.0, "share of the peak at which `cosine` and `wsd` end", minimum=0, below=1)
 
     def __post_init__(self) -> None:
@@ -57,6 +62,11 @@ class OptimConfig(Options):
             len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas),
             "betas",
             "give two numbers of at least 0 and less than 1",
+        )
+        self.require(
+            self.clip_norm == 0 or self.clip_norm >= SMALLEST_CLIP_NORM,
+            "clip_norm",
+            f"must be at least {SMALLEST_CLIP_NORM}, or 0 to switch clipping off",
         )
 
 
@@ -67,11 +77,12 @@ class TrainerConfig(Options):
     max_updates: int = option(10_000, "updates after which training ends", minimum=1)
     max_epochs: int = option(0, "epochs after which training ends; 0 = no limit", minimum=0)
     max_time: str | None = option(None, "such as 20m or 1h30m: the schedule is fitted to it, with the final evaluation")
-    batch_tokens: int = option(4_096, "target tokens in a micro-batch", minimum=1)
+    batch_tokens: int = option(4_096, "target tokens in a micro-batch", minimum=1, maximum=MOST_TOKENS)
     update_tokens: int = option(
         0,
         "target tokens in an update, over micro-batches and processes; 0 = one micro-batch of each process",
         minimum=0,
+        maximum=100_000_000,
     )
     validate_every: int = option(500, "updates between validations; 0 = once an epoch", minimum=0)
     save_every: int = option(0, "updates between checkpoints, besides those after a validation; 0 = none", minimum=0)
@@ -86,10 +97,12 @@ class TrainerConfig(Options):
     ema_decay: float = option(0.0, "of the exponential moving average of the weights; 0 = off", minimum=0, below=1)
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps; auto = cuda, then mps, then cpu")
     precision: Precision = option(Precision.auto, "auto = bfloat16 or float16 on GPUs, float32 elsewhere")
-    compile: bool = option(False, "compile the model with torch.compile")
+    compile: bool = option(False, "compile the model with torch.compile; not for model.kind=lstm")
     threads: int = option(0, "of the CPU; 0 = torch's choice", minimum=0, maximum=4_096)
     max_skipped: int = option(0, "updates with a loss or gradient that is not finite before the run stops", minimum=0)
-    num_samples: int = option(4, "validation sentences whose translation and attention are shown", minimum=0)
+    num_samples: int = option(
+        4, "validation sentences whose translation and attention are shown", minimum=0, maximum=1_000
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

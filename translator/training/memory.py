@@ -1,6 +1,8 @@
-"""Out of memory: which errors mean it, and how large a micro-batch may be from then on."""
+"""Memory: how much there is, how much training needs, which errors mean that it is not enough, and what follows."""
 
 import gc
+import os
+from pathlib import Path
 
 import torch
 
@@ -9,6 +11,35 @@ from translator.errors import UserError
 
 # A batch slightly smaller than one that failed would most likely fail as well.
 _MARGIN = 0.9
+# Bytes for each parameter: the weight, its gradient and Adam's two moments, all float32.
+_TRAINING_BYTES, _AVERAGE_BYTES = 16, 4
+# Where Linux says how much memory a container may use, in the two versions of control groups.
+_CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def training_bytes(num_parameters: int, *, with_average: bool) -> int:
+    """What a model takes while it is trained, without activations; `with_average` is a moving average of weights."""
+    return num_parameters * (_TRAINING_BYTES + (_AVERAGE_BYTES if with_average else 0))
+
+
+def device_memory(device: torch.device) -> int | None:
+    """All memory of a device in bytes, whoever uses it now; None where that is unknown."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    if device.type == "mps":
+        return torch.mps.recommended_max_memory()
+    try:
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (AttributeError, ValueError, OSError):  # Windows
+        return None
+    for path in map(Path, _CONTAINER_LIMITS):
+        text = path.read_text(encoding="ascii").strip() if path.is_file() else ""
+        limits += [int(text)] if text.isdigit() else []  # "max" means that there is none
+    return min(limits)
+
+
+def format_bytes(number: int) -> str:
+    return f"{number / 1e9:,.1f} GB"
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,5 +1,6 @@
 """What people look at: TensorBoard, a calm progress bar or plain lines, and a table at the end."""
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from translator.training.event_log import EventLog
 from translator.training.validation import ValidationResult, perplexity
 
 _BAR_SECONDS = 0.5  # between two redraws
-_BAR_FORMAT = "{desc} {percentage:3.0f}%|{bar:20}| {postfix}"
+_BAR_FORMAT = "{percentage:3.0f}%|{bar:10}| {desc}"  # the bar is cut off at the right edge of the terminal
 
 
 @dataclass(frozen=True)
@@ -145,12 +146,14 @@ class Monitor:
         """Over the updates since the last logged point."""
         tokens = sum(report.num_tokens for report in self._window)
         names = self._window[-1].parts
+        # A float16 gradient that overflowed was not applied; its norm is infinite and says nothing about training.
+        norms = [report.gradient_norm for report in self._window if math.isfinite(report.gradient_norm)]
         parts = {name: sum(report.parts[name] for report in self._window) / tokens for name in names}
         return {
             "train/loss": sum(report.loss_sum for report in self._window) / tokens,
             **{f"train/{name}": value for name, value in parts.items()},
             "train/perplexity": perplexity(parts["nll"]),
-            "train/gradient_norm": sum(report.gradient_norm for report in self._window) / len(self._window),
+            **({"train/gradient_norm": sum(norms) / len(norms)} if norms else {}),
             "train/learning_rate": self._window[-1].learning_rate,
             "train/padding_share": sum(report.padding_share for report in self._window) / len(self._window),
             "train/tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
@@ -165,8 +168,12 @@ class Monitor:
     def _draw(self, report: UpdateReport) -> None:
         self._drawn = time.monotonic()
         self._bar.n = round(100 * report.progress, 1)
-        self._bar.set_description_str(f"update {report.update}", refresh=False)
-        self._bar.set_postfix_str(self._describe(self._averages(), report))
+        averages = self._averages()
+        # What matters most comes first, so that 80 columns show all but the learning rate.
+        self._bar.set_description_str(
+            f"update {report.update}  {format_seconds(report.seconds_left)} left  loss {averages['train/loss']:.3f}"
+            f"  {averages['train/tokens_per_second']:,.0f} tokens/s  lr {report.learning_rate:.2e}"
+        )
 
     def _log(self) -> None:
         averages, report = self._averages(), self._window[-1]

@@ -20,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from translator import cli, train
-from translator.build.checks import check_names
+from translator.build.checks import check_config
 from translator.command import EXIT_USER_ERROR, exit_code, positive
 from translator.config import Config
 from translator.devices import choose_device
@@ -59,7 +59,7 @@ def train_briefly() -> int:
     def job(config: Config) -> int:
         return train.run(config, num_held_out=NUM_HELD_OUT).exit_code
 
-    return exit_code(NAME, lambda: max(cli.main(job, check=check_names)))
+    return exit_code(NAME, lambda: max(cli.main(job, check=check_config)))
 
 
 def run() -> int:
@@ -113,7 +113,7 @@ def _check(overrides: Sequence[str]) -> Config | None:
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UserError("torchrun: one process is verified; start it without")
     configs: list[Config] = []
-    cli.main(configs.append, overrides, check=check_names)
+    cli.main(configs.append, overrides, check=check_config)
     for config in configs:
         if config.resume or config.run_dir:
             name = "resume" if config.resume else "run_dir"
