@@ -1,4 +1,4 @@
-"""The exception for errors that the user can fix, and helpers for its messages."""
+"""The exception for errors that the user can fix, with helpers for its messages, and the one for work given up."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,6 +10,10 @@ class UserError(Exception):
     Commands print the message without a traceback and exit with a non-zero code; any other exception is a bug and keeps
     its traceback.
     """
+
+
+class Interrupted(Exception):  # noqa: N818 - a request, not an error
+    """Work was given up because the process was asked to stop; raised by code that polls, never by a signal handler."""
 
 
 class OptionError(UserError):

@@ -3,6 +3,8 @@
 import logging
 import sys
 from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,7 +17,7 @@ from translator.build.training import build_trainer
 from translator.build.validation import build_validator
 from translator.command import EXIT_USER_ERROR, exit_code
 from translator.config import Config, save_file, to_yaml
-from translator.errors import UserError
+from translator.errors import Interrupted, UserError
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory
@@ -26,6 +28,8 @@ from translator.training.monitor import Monitor, model_summary
 from translator.training.precision import Execution, choose_execution
 from translator.training.probe import probe
 from translator.training.random_state import seed_everything
+from translator.training.signals import Interruption, StopSignals, stop_message
+from translator.training.trainer import TrainingResult
 from translator.training.validation import Validator
 
 
@@ -59,10 +63,13 @@ def _train(
 ) -> RunOutcome:
     # Assemble. Nothing is written before everything else was found right.
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
-    validator = build_validator(config, data, model, execution, ranks)
+    signals = StopSignals()
+    interruption = Interruption(signals, ranks)
+    build = partial(build_validator, config, data, model, execution, ranks, interrupted=interruption.requested)
+    validator = build()
     assert validator is not None
     if num_held_out is None:
-        test_validator = build_validator(config, data, model, execution, ranks, split="test")
+        test_validator = build(split="test")
     else:
         validator, test_validator = validator.limited(num_held_out), None
     _probe(model, validator)
@@ -72,7 +79,7 @@ def _train(
     directory = claim_run_directory(config, data, model, ranks)
     texts = {"model": model_summary(model), "configuration": to_yaml(config)}
     monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
-    with loader, closing(monitor):
+    with signals, loader, closing(monitor):
         trainer = build_trainer(
             config,
             model=model,
@@ -82,6 +89,7 @@ def _train(
             execution=execution,
             ranks=ranks,
             run=directory,
+            interruption=interruption,
             work_after_fit=len(test_validator.sources) / len(validator.sources) if test_validator else 0.0,
         )
         if config.resume:
@@ -93,11 +101,28 @@ def _train(
         # Fit.
         result = trainer.fit()
 
-        # Report.
-        test = test_validator(model) if test_validator is not None and not result.signal else None
-        if ranks.is_main and not result.signal:
-            report(config, directory, model, result, test, monitor)
+        # Test and report.
+        test = None
+        if not result.signal:
+            with suppress(Interrupted):
+                test = test_validator(model) if test_validator is not None else None
+                if ranks.is_main:
+                    report(config, directory, model, result, test, monitor)
+            result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
+
+
+def _stopped_late(
+    result: TrainingResult, directory: RunDirectory, signal_number: int, monitor: Monitor | None
+) -> TrainingResult:
+    """The result after the test set and the report: the same, unless a signal came meanwhile."""
+    if not signal_number:
+        return result
+    if monitor is not None:
+        is_complete = directory.metrics.exists()
+        moment = "when everything was done" if is_complete else "after training, before the test set was scored"
+        monitor.notify(stop_message(signal_number, moment, directory.path))
+    return replace(result, stopped_by="signal", signal=signal_number)
 
 
 def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:

@@ -16,6 +16,7 @@ from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
 from translator.training.schedule import LearningRate
+from translator.training.signals import Interruption
 from translator.training.teacher_forcing import teacher_forcing_ratio
 from translator.training.trainer import Trainer
 from translator.training.validation import Validator
@@ -40,6 +41,7 @@ def build_trainer(
     execution: Execution,
     ranks: Ranks,
     run: RunDirectory,
+    interruption: Interruption | None = None,
     work_after_fit: float,
 ) -> Trainer:
     """`work_after_fit` is the time that the test set takes afterwards, in validations."""
@@ -80,6 +82,7 @@ def build_trainer(
         ),
         execution=execution,
         ranks=ranks,
+        interruption=interruption,
         ema=ExponentialMovingAverage(model, trainer.ema_decay) if trainer.ema_decay else None,
         teacher_forcing=teacher_forcing_of(config.model),
     )

@@ -13,6 +13,7 @@ A sentence is done when one of these holds:
 - The sentence has reached its maximum length, where every hypothesis is forced to end.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -87,6 +88,7 @@ def beam_search(
     source_mask: Tensor,  # (B, S)
     options: SearchOptions,
     constraints: Constraints,
+    before_step: Callable[[], None],
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of every sentence, best first; at least one, at most `options.num_hypotheses`."""
     beam_size, device = options.beam_size, source.device
@@ -99,6 +101,7 @@ def beam_search(
     tokens = torch.full_like(sentences, BOS)  # (A · k)
     is_best = torch.arange(beam_size, device=device) == 0
     for step in range(constraints.longest + 1):
+        before_step()
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, step, partial(history.flatten, 0, 1))  # (A · k, V)
         if scores is None or pool is None:

@@ -4,7 +4,7 @@ Letters: A sentences still running, N outputs of each sentence (1 for greedy sea
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -113,6 +113,7 @@ def greedy_or_sample(
     source_mask: Tensor,  # (B, S)
     options: SearchOptions,
     constraints: Constraints,
+    before_step: Callable[[], None],
     seeds: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
     """Greedy search, or with `options.sample` as many samples as `num_hypotheses` for each sentence, likeliest first.
@@ -132,6 +133,7 @@ def greedy_or_sample(
     running = torch.ones(num_sentences, num_outputs, dtype=torch.bool, device=device)  # (A, N)
     tokens = torch.full((num_sentences * num_outputs,), BOS, device=device)  # (R,)
     for step in range(constraints.longest + 1):
+        before_step()
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, step, outputs.history)  # (R, V)
         if uniform is None:

@@ -14,6 +14,7 @@ from translator.decoding.interfaces import BLANK, AttentionMap, Output, TextToke
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
 from translator.decoding.workers import for_each, num_workers
+from translator.errors import Interrupted
 from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq, evaluation_mode
 
@@ -37,7 +38,8 @@ class LineTranslator:
 
     `normalize` is applied to each line first. A line with more than `max_pieces` pieces is translated in parts, whose
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
-    lines of any length. Alignments are between the words that `split_words` finds.
+    lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
+    step of a search; where it says so, the translation is given up with `Interrupted`.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class LineTranslator:
         joiner: str = " ",
         split_sentences: bool = False,
         split_words: SplitWords = str.split,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -63,6 +66,7 @@ class LineTranslator:
         self.joiner = joiner
         self.split_sentences = split_sentences
         self.split_words = split_words
+        self.interrupted = interrupted
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str]) -> list[str]:
@@ -186,7 +190,16 @@ class LineTranslator:
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
         seeds = [part.seed for part in parts]
-        found = search(self.model, source, mask, self.options, prefixes=prefixes, forbidden=forbidden, seeds=seeds)
+        found = search(
+            self.model,
+            source,
+            mask,
+            self.options,
+            prefixes=prefixes,
+            forbidden=forbidden,
+            seeds=seeds,
+            before_step=self._stop_if_interrupted,
+        )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
         if need_attention:
@@ -196,6 +209,10 @@ class LineTranslator:
                 scored = score_targets(self.model, source, mask, targets, need_attention=True)
                 for part, forced in zip(parts, scored, strict=True):
                     part.forced.append(forced)
+
+    def _stop_if_interrupted(self) -> None:
+        if self.interrupted():
+            raise Interrupted
 
     def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
         """The translations of a line from those of its parts: the best of each part form the best, and so on."""

@@ -32,8 +32,7 @@ def for_each(function: Callable[[Item], None], items: Sequence[Item], device: to
             for future in [workers.submit(function, item) for item in items]:
                 future.result()
         finally:
-            # After an error or Ctrl-C nothing more is started, and running items are not waited for: a training run
-            # that was told to stop must save soon.
+            # After an error or Ctrl-C nothing more is started, and running items are not waited for.
             workers.shutdown(wait=False, cancel_futures=True)
 
 

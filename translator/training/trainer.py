@@ -1,7 +1,6 @@
 """The training loop. It receives finished objects and does nothing but run them in the right order."""
 
 import contextlib
-import signal as signal_module
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import torch
 
 from translator.data.batching import Batch
-from translator.errors import UserError
+from translator.errors import Interrupted, UserError
 from translator.models.base import Seq2Seq
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
@@ -22,7 +21,7 @@ from translator.training.monitor import Monitor, UpdateReport
 from translator.training.precision import Execution
 from translator.training.progress import Plan, Progress, TrainerSettings
 from translator.training.random_state import untouched_random_state
-from translator.training.signals import Interrupted, StopSignals
+from translator.training.signals import Interruption, stop_message
 from translator.training.snapshots import Snapshots
 from translator.training.updater import UpdateOutcome, Updater
 from translator.training.validation import ValidationResult
@@ -63,6 +62,7 @@ class Trainer:
         settings: TrainerSettings,
         execution: Execution,
         ranks: Ranks | None = None,
+        interruption: Interruption | None = None,
         ema: ExponentialMovingAverage | None = None,
         teacher_forcing: Callable[[int], float] = lambda update: 1.0,
         clock: Callable[[], float] = time.monotonic,
@@ -76,6 +76,7 @@ class Trainer:
         self.settings = settings
         self.execution = execution
         self.ranks = ranks or Ranks()
+        self.interruption = interruption or Interruption()
         self.ema = ema
         self.teacher_forcing = teacher_forcing
         self.clock = clock
@@ -122,27 +123,28 @@ class Trainer:
         self.model.train()
         self.monitor.start(self.progress.update)
         self._clock_zero = self.clock() - self.progress.seconds
-        with StopSignals() as signals:
-            reason, number = self._run(signals)
-            if reason == "signal":
-                self.snapshots.save(self.progress, self._seconds(), required=True)
-            else:
-                try:
-                    validate = lambda: self._run_validator(signals)  # noqa: E731
-                    return self._result(reason, 0, *self.final_weights.choose(self.progress, self.settings, validate))
-                except Interrupted:
-                    number = signals.received
+        reason, number = self._run()
+        chosen = None
+        if number:
+            self.snapshots.save(self.progress, self._seconds(), required=True)
+        else:
+            # The last checkpoint has everything, so a stop from here on needs no other: resuming chooses again.
+            with contextlib.suppress(Interrupted):
+                chosen = self.final_weights.choose(self.progress, self.settings, self._run_validator)
+            number = self.interruption.agreed()
+        if chosen is not None and not number:
+            return self._result(reason, 0, *chosen)
         if self.ranks.is_main:
-            name, run = signal_module.Signals(number).name, self.final_weights.file.parent
-            self.monitor.notify(f"stopped by {name} after update {self.progress.update}; continue with resume={run}")
+            moment, run = f"after update {self.progress.update}", self.final_weights.file.parent
+            self.monitor.notify(stop_message(number, moment, run))
         return self._result("signal", number, "interrupted", {})
 
-    def _run(self, signals: StopSignals) -> tuple[str, int]:
+    def _run(self) -> tuple[str, int]:
         """Updates and validates until there is a reason to stop; a signal's number comes with it."""
         batches = iter(self.loader)
         while True:
             # The ranks must decide alike, so they agree on the time and on whether anyone was asked to stop.
-            self.progress.seconds, number = self.ranks.maximum(self._seconds(), signals.received)
+            self.progress.seconds, number = self.ranks.maximum(self._seconds(), self.interruption.received)
             if number:
                 return "signal", int(number)
             reason = self.plan.reason_to_stop(self.progress)
@@ -150,7 +152,7 @@ class Trainer:
                 return reason, 0
             if reason or self.plan.validation_is_due(self.progress):
                 with contextlib.suppress(Interrupted):
-                    self._validate(signals)
+                    self._validate()
                 continue
             self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
@@ -205,10 +207,10 @@ class Trainer:
             f" allow a few such updates (trainer.max_skipped={max_skipped})"
         )
 
-    def _validate(self, signals: StopSignals) -> None:
+    def _validate(self) -> None:
         started = self.clock()
         with self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext():
-            result = self._run_validator(signals)
+            result = self._run_validator()
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
         (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)
         self.monitor.validation(self.progress.update, result, is_best=is_best)  # a checkpoint says that this is done
@@ -218,9 +220,9 @@ class Trainer:
         (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)  # now with the writing
         self.monitor.start_window()
 
-    def _run_validator(self, signals: StopSignals) -> ValidationResult:
-        # A single process can give up a validation and do it again after resuming; several would lose each other.
-        with untouched_random_state(self.execution.device), signals.interruptible(self.ranks.count == 1):
+    def _run_validator(self) -> ValidationResult:
+        """Raises `Interrupted`, on all ranks at once, when a signal comes: it can be made up for after resuming."""
+        with untouched_random_state(self.execution.device):
             return self.validator(self.model)
 
     def _seconds(self) -> float:
