@@ -10,9 +10,10 @@ from pathlib import Path
 import torch
 
 from translator import cli
+from translator.build.agreement import check_same_data, check_same_options
 from translator.build.checks import check_names
 from translator.build.data import PreparedData, build_loader, prepare_data
-from translator.build.run_directory import claim_run_directory
+from translator.build.run_directory import claim_run_directory, decide_resume, is_complete
 from translator.build.training import build_trainer
 from translator.build.validation import build_validator
 from translator.command import EXIT_USER_ERROR, exit_code
@@ -22,7 +23,7 @@ from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
-from translator.train_report import RunOutcome, outcome_of, report, sweep_table
+from translator.train_report import RunOutcome, finished_outcome, outcome_of, report, sweep_table
 from translator.training.distributed import Ranks, connect, local_rank
 from translator.training.monitor import Monitor, model_summary
 from translator.training.precision import Execution, choose_execution
@@ -45,9 +46,15 @@ def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
     execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
+        config = decide_resume(config, ranks)
+        check_same_options(config, ranks)
+        finished = _finished(config, ranks)
+        if finished is not None:
+            return finished
         if config.run_dir and not config.resume:
             RunDirectory(Path(config.run_dir)).check_free()
         data = _prepare_in_turn(config, ranks)
+        check_same_data(data, ranks)
         seed_everything(config.seed)
         model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
         return _train(config, data, model.to(execution.device), execution, ranks, num_held_out)
@@ -123,6 +130,19 @@ def _stopped_late(
         moment = "when everything was done" if is_complete else "after training, before the test set was scored"
         monitor.notify(stop_message(signal_number, moment, directory.path))
     return replace(result, stopped_by="signal", signal=signal_number)
+
+
+def _finished(config: Config, ranks: Ranks) -> RunOutcome | None:
+    """The outcome of the run to be resumed where nothing is left to be done, which the first rank finds out."""
+    outcome = finished_outcome(config) if ranks.is_main and config.resume and is_complete(config) else None
+    if outcome is not None:
+        more = f"resume={outcome.run_dir} trainer.max_updates={2 * outcome.num_updates}"
+        print(
+            f"{outcome.run_dir}: complete, after {outcome.num_updates:,} updates; train on with other limits, such as"
+            f" {more}",
+            file=sys.stderr,
+        )
+    return ranks.gather(outcome)[0]
 
 
 def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:

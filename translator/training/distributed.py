@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from translator.errors import Interrupted
+from translator.errors import Interrupted, UserError
 
 Result = TypeVar("Result")
 _BUCKET_BYTES = 32 * 2**20
@@ -137,6 +137,11 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
+def num_restarts() -> int:
+    """How often `torchrun --max-restarts` has started the processes anew."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 @contextmanager
 def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Ranks]:
     """Joins the other processes where `torchrun` started several, and explains why when the job fails."""
@@ -144,6 +149,8 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
         yield Ranks()
         return
     store, rank, count = next(iter(dist.rendezvous("env://")))
+    # torchrun --max-restarts keeps the store, in which the addresses of the processes that died are still written.
+    store = dist.PrefixStore(f"attempt-{num_restarts()}", store)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if device_type == "cuda" else "gloo",
         store=store,
@@ -158,9 +165,16 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends all ranks at once; explain first
         # Skip destroy_process_group: it would block on dead ranks. The exit code makes torchrun end the others.
-        print(_explain_failure(store, ranks, error), file=sys.stderr, flush=True)
+        explanation = _explain_failure(store, ranks, error)
+        if not isinstance(error, UserError):  # which the command shows
+            print(explanation, file=sys.stderr, flush=True)
         raise
     dist.destroy_process_group()
+
+
+def refuse_together(ranks: Ranks, message: str) -> NoReturn:
+    """Ends all ranks, which have found the same fault at the same time; the first one says why."""
+    raise UserError(message) if ranks.is_main else SystemExit(2)
 
 
 def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
