@@ -102,7 +102,7 @@ def test_a_sweep_goes_on_after_a_refusal_and_stops_at_a_signal(
 ) -> None:
     started: list[int] = []
 
-    def fake_run(config: Config) -> RunOutcome:
+    def fake_run(config: Config, started: float | None) -> RunOutcome:
         started.append(config.seed)
         if config.seed == 1:
             raise UserError("data.train=nowhere: no such file")

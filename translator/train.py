@@ -2,9 +2,11 @@
 
 import logging
 import sys
+import time
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 
 import torch
@@ -21,6 +23,7 @@ from translator.config import Config, save_file, to_yaml
 from translator.errors import Interrupted, UserError
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
+from translator.process_start import process_started
 from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
 from translator.train_report import RunOutcome, finished_outcome, outcome_of, report, sweep_table
@@ -34,12 +37,13 @@ from translator.training.trainer import TrainingResult
 from translator.training.validation import Validator
 
 
-def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
+def run(config: Config, *, started: float | None = None, num_held_out: int | None = None) -> RunOutcome:
     """Trains, evaluates and leaves everything in one folder.
 
-    With `num_held_out`, validation is the loss of one batch and the translation of so many sentences, and there is no
-    test.
+    `started` is when its time began, on the clock of `time.monotonic`; by default it begins now. With `num_held_out`,
+    validation is the loss of one batch and the translation of so many sentences, and there is no test.
     """
+    started = time.monotonic() if started is None else started
     keep_memory()
     if config.trainer.threads:
         torch.set_num_threads(config.trainer.threads)
@@ -57,7 +61,7 @@ def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
         check_same_data(data, ranks)
         seed_everything(config.seed)
         model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
-        return _train(config, data, model.to(execution.device), execution, ranks, num_held_out)
+        return _train(config, data, model.to(execution.device), execution, ranks, started, num_held_out)
 
 
 def _train(
@@ -66,6 +70,7 @@ def _train(
     model: Seq2Seq,
     execution: Execution,
     ranks: Ranks,
+    started: float,
     num_held_out: int | None,
 ) -> RunOutcome:
     # Assemble. Nothing is written before everything else was found right.
@@ -97,7 +102,8 @@ def _train(
             ranks=ranks,
             run=directory,
             interruption=interruption,
-            work_after_fit=len(test_validator.sources) / len(validator.sources) if test_validator else 0.0,
+            work_after_fit=test_validator.size / validator.size if test_validator else 0.0,
+            started=started,
         )
         if config.resume:
             trainer.resume()
@@ -168,10 +174,11 @@ def run_all() -> int:
     """Every run that the command line asks for, and a table where they are several."""
     outcomes: list[RunOutcome] = []
     codes: list[int] = [0]
+    starts = chain([process_started()], repeat(None))  # the time of a later run of a sweep begins with that run
 
     def job(config: Config) -> None:
         try:
-            outcomes.append(run(config))
+            outcomes.append(run(config, started=next(starts)))
         except UserError as error:  # shown at once; the other runs of a sweep go on
             print(f"train: {error}", file=sys.stderr)
             codes.append(EXIT_USER_ERROR)

@@ -43,8 +43,9 @@ def build_trainer(
     run: RunDirectory,
     interruption: Interruption | None = None,
     work_after_fit: float,
+    started: float | None = None,
 ) -> Trainer:
-    """`work_after_fit` is the time that the test set takes afterwards, in validations."""
+    """`work_after_fit` is the time that the test set takes afterwards, in validations; `started` as for `Trainer`."""
     trainer, optim = config.trainer, config.optim
     return Trainer(
         model=model,
@@ -85,4 +86,5 @@ def build_trainer(
         interruption=interruption,
         ema=ExponentialMovingAverage(model, trainer.ema_decay) if trainer.ema_decay else None,
         teacher_forcing=teacher_forcing_of(config.model),
+        started=started,
     )

@@ -21,6 +21,7 @@ from translator.training.monitor import Monitor, UpdateReport
 from translator.training.precision import Execution
 from translator.training.progress import Plan, Progress, TrainerSettings
 from translator.training.random_state import untouched_random_state
+from translator.training.run_time import RunTime
 from translator.training.signals import Interruption, stop_message
 from translator.training.snapshots import Snapshots
 from translator.training.updater import UpdateOutcome, Updater
@@ -66,7 +67,9 @@ class Trainer:
         ema: ExponentialMovingAverage | None = None,
         teacher_forcing: Callable[[int], float] = lambda update: 1.0,
         clock: Callable[[], float] = time.monotonic,
+        started: float | None = None,
     ) -> None:
+        """`started` is when the time of the run began, by the clock; without it, it begins with `fit`."""
         self.model = model
         self.learning_rate = learning_rate
         self.loader = loader
@@ -79,9 +82,9 @@ class Trainer:
         self.interruption = interruption or Interruption()
         self.ema = ema
         self.teacher_forcing = teacher_forcing
-        self.clock = clock
         self.progress = Progress()
         self.plan = Plan(settings)
+        self.time = RunTime(self.plan, clock, started)
         self.updater = Updater(
             model=model,
             loss=loss,
@@ -122,11 +125,11 @@ class Trainer:
             self.ema.load(dict(self.model.named_parameters()))  # on every rank the first rank's weights
         self.model.train()
         self.monitor.start(self.progress.update)
-        self._clock_zero = self.clock() - self.progress.seconds
+        self.time.begin(self.progress)
         reason, number = self._run()
         chosen = None
         if number:
-            self.snapshots.save(self.progress, self._seconds(), required=True)
+            self.snapshots.save(self.progress, self.time.seconds, required=True)
         else:
             # The last checkpoint has everything, so a stop from here on needs no other: resuming chooses again.
             with contextlib.suppress(Interrupted):
@@ -144,7 +147,9 @@ class Trainer:
         batches = iter(self.loader)
         while True:
             # The ranks must decide alike, so they agree on the time and on whether anyone was asked to stop.
-            self.progress.seconds, number = self.ranks.maximum(self._seconds(), self.interruption.received)
+            self.progress.seconds, number, self.progress.reserve_seconds = self.ranks.maximum(
+                self.time.seconds, self.interruption.received, self.time.reserve(self.progress)
+            )
             if number:
                 return "signal", int(number)
             reason = self.plan.reason_to_stop(self.progress)
@@ -154,9 +159,10 @@ class Trainer:
                 with contextlib.suppress(Interrupted):
                     self._validate()
                 continue
-            self._update(batches)
+            with self.time.of_update():
+                self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
-                self.snapshots.save(self.progress, self._seconds())
+                self.snapshots.save(self.progress, self.time.seconds)
 
     def _update(self, batches: Iterator[Batch]) -> None:
         progress = self.progress
@@ -208,25 +214,25 @@ class Trainer:
         )
 
     def _validate(self) -> None:
-        started = self.clock()
+        started = self.time.seconds
         with self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext():
             result = self._run_validator()
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
-        (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)
+        self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0])
         self.monitor.validation(self.progress.update, result, is_best=is_best)  # a checkpoint says that this is done
-        self.snapshots.save(self.progress, self._seconds())
+        self.snapshots.save(self.progress, self.time.seconds)
         if is_best:
             self.final_weights.publish_best()
-        (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)  # now with the writing
+        self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0], is_over=True)
+        warning = self.time.delay(self.progress)
+        if warning and self.ranks.is_main:
+            self.monitor.notify(warning)
         self.monitor.start_window()
 
     def _run_validator(self) -> ValidationResult:
         """Raises `Interrupted`, on all ranks at once, when a signal comes: it can be made up for after resuming."""
         with untouched_random_state(self.execution.device):
             return self.validator(self.model)
-
-    def _seconds(self) -> float:
-        return self.clock() - self._clock_zero
 
     def _result(self, reason: str, number: int, origin: str, figures: dict[str, Any]) -> TrainingResult:
         self.monitor.close_bar()

@@ -96,6 +96,11 @@ class Validator:
     num_samples: int = 4
     interrupted: Callable[[], bool] = lambda: False  # polled; where it says so on any rank, all raise `Interrupted`
 
+    @property
+    def size(self) -> int:
+        """A measure of the work: the characters of all sources."""
+        return sum(map(len, self.sources))
+
     def limited(self, num_sentences: int) -> Self:
         """Only the first sentences and the first batch, for callers that need a validation but not its result."""
         return replace(
