@@ -327,11 +327,32 @@ def test_a_limit_without_time_for_the_validations_is_said_to_be_too_short(tmp_pa
     result = timed_trainer(tmp_path, clock, [], max_seconds=40.0, stream=lines).fit()
     assert result.progress.update == 11, "after a quarter of the time"
     assert "max_time=40s is too short: 41s are over" in lines.getvalue()
-    assert "1.0 validations of 30s; it will be about 32s late" in lines.getvalue()
+    assert "a validation takes 30s" in lines.getvalue()
+    assert "it will be about 32s late" in lines.getvalue()
 
     lines = io.StringIO()
     timed_trainer(tmp_path / "enough", FakeTime(5.0), [], max_seconds=40.0, stream=lines).fit()
     assert "too short" not in lines.getvalue()
+
+
+def test_a_run_with_little_time_trains_on_while_that_makes_validations_quicker(tmp_path: Path) -> None:
+    """Untrained models never end their sentences: stopping at once would take longer than a little more training."""
+    clock, rates = FakeTime(0.0, update=0.1), []
+    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=30.0, validate_every=10_000)
+    validation_at = lambda update: 2.0 + 400.0 / update  # noqa: E731
+
+    def estimate(model: ToyModel) -> float:
+        clock.now += 0.1
+        clock.validation = validation_at(trainer.progress.update)
+        return clock.validation
+
+    validator = trainer.validator
+    trainer.validator = lambda model: (estimate(model), validator(model))[1]
+    trainer.estimate_validation = estimate
+    result = trainer.fit()
+    end = clock.now - 1000 + validation_at(result.progress.update)
+    assert result.progress.update > 60, "at the first estimate the end would have been at 29 s at the earliest"
+    assert 20 < end <= 30
 
 
 def test_max_updates_may_come_before_the_deadline(tmp_path: Path) -> None:

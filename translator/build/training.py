@@ -63,6 +63,7 @@ def build_trainer(
         ),
         loader=loader,
         validator=validator,
+        estimate_validation=validator.estimate_seconds,
         checkpoints=CheckpointStore(run.checkpoints, keep_best=trainer.keep_best, keep_last=trainer.keep_last),
         weights_file=run.weights,
         monitor=monitor,

@@ -21,6 +21,8 @@ _MARGIN = 1.15  # on a machine without any noise
 _EXIT_SECONDS = 0.5  # closing files and leaving Python …
 _EXIT_SHARE = 0.15  # … on a machine where starting Python and reading the data took long, this share of it
 _LONGEST_EXIT = 5.0
+_FIRST_ESTIMATE = 1 / 8  # of the time that is left after the start
+_OLD_ESTIMATE = 1.5  # an estimate counts as old when so many times as many updates have been made
 
 
 class Pace:
@@ -69,6 +71,10 @@ class RunTime:
         self._exit_seconds = 0.0
         self._earlier_validation = 0.0
         self._pace_at_validation: float | None = None
+        self._estimated_at = 0  # update of the latest validation that was timed or estimated
+        self._expected_end: float | None = None  # by the latest estimate, if the last update had been made then
+        self._is_improving = False
+        self._has_warned = False
 
     def begin(self, progress: Progress) -> None:
         """Everything until now was preparation; the time of the processes before this one counts as well."""
@@ -96,27 +102,59 @@ class RunTime:
         """
         progress.validation_seconds = max(self._earlier_validation, seconds)
         if is_over:
-            self._earlier_validation = seconds
-            self._pace_at_validation = self.pace.present
+            self._is_improving = False
+            self._remember(progress, seconds)
+
+    def estimate_is_due(self, progress: Progress) -> bool:
+        """Whether to estimate a validation: once early, and again when the time seems to be up and the guess is old."""
+        limit = self.plan.settings.max_seconds
+        if not limit or not progress.update or progress.update == progress.validated_at:
+            return False
+        if not progress.validation_seconds:
+            return progress.seconds - progress.startup_seconds >= _FIRST_ESTIMATE * (limit - progress.startup_seconds)
+        return self._is_late(progress) and self._is_old(progress)
+
+    def note_estimate(self, progress: Progress, seconds: float) -> None:
+        end_before, self._expected_end = self._expected_end, self.seconds + self._needed(_MARGIN * seconds)
+        is_late = self._expected_end > (self.plan.settings.max_seconds or 0.0)
+        self._is_improving = is_late and (end_before is None or self._expected_end < end_before)
+        progress.validation_seconds = seconds
+        self._remember(progress, seconds)
+
+    def _remember(self, progress: Progress, seconds: float) -> None:
+        self._earlier_validation, self._estimated_at = seconds, progress.update
+        self._pace_at_validation = self.pace.present
 
     def reserve(self, progress: Progress) -> float:
-        """Seconds that the end of the run may take; 0 as long as no validation has been timed."""
-        if not progress.validation_seconds:
+        """Seconds that the end of the run may take; 0 as long as that is not known.
+
+        A model that has just begun to learn writes endless sentences, and each second of training saves more than one
+        of validation. While that is so, a run with little time is over earlier if it goes on training.
+        """
+        if not progress.validation_seconds or (self._is_improving and not self._is_old(progress)):
             return 0.0
         margin = _MARGIN * self.pace.slowdown(self._pace_at_validation) * self.pace.noise
-        return self.plan.num_validations_at_the_end * progress.validation_seconds * margin + self._exit_seconds
+        return self._needed(progress.validation_seconds * margin)
 
     def delay(self, progress: Progress) -> str:
-        """Says after the first validation that not even the rest of the end fits into the given time."""
+        """Says, once, that not even the work at the end fits into the given time."""
         limit = self.plan.settings.max_seconds
-        if not limit or len(progress.history) != 1:
+        made = progress.validation_seconds if progress.update == progress.validated_at else 0.0
+        end = self.seconds + self._needed(progress.validation_seconds) - made
+        if not limit or self._has_warned or self._is_improving or end <= limit:
             return ""
-        num_left = self.plan.num_validations_at_the_end - 1
-        late = self.seconds + num_left * progress.validation_seconds + self._exit_seconds - limit
-        if late <= 0:
-            return ""
-        validation, over = format_seconds(progress.validation_seconds), format_seconds(self.seconds)
+        self._has_warned = True
+        over, validation, late = map(format_seconds, (self.seconds, progress.validation_seconds, end - limit))
         return (
-            f"max_time={format_seconds(limit)} is too short: {over} are over, and the end of the run takes as long as"
-            f" {num_left:.1f} validations of {validation}; it will be about {format_seconds(late)} late"
+            f"max_time={format_seconds(limit)} is too short: {over} are over, and a validation takes {validation}, the"
+            f" end of a run {self.plan.num_validations_at_the_end:.1f} times as long; it will be about {late} late"
         )
+
+    def _needed(self, validation_seconds: float) -> float:
+        return self.plan.num_validations_at_the_end * validation_seconds + self._exit_seconds
+
+    def _is_late(self, progress: Progress) -> bool:
+        return progress.seconds >= self.plan.training_seconds(progress)
+
+    def _is_old(self, progress: Progress) -> bool:
+        return progress.update >= _OLD_ESTIMATE * self._estimated_at

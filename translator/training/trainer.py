@@ -66,14 +66,19 @@ class Trainer:
         interruption: Interruption | None = None,
         ema: ExponentialMovingAverage | None = None,
         teacher_forcing: Callable[[int], float] = lambda update: 1.0,
+        estimate_validation: Callable[[Seq2Seq], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         started: float | None = None,
     ) -> None:
-        """`started` is when the time of the run began, by the clock; without it, it begins with `fit`."""
+        """`started` is when the time of the run began, by the clock; without it, it begins with `fit`.
+
+        `estimate_validation` gives the seconds that a validation will take, on all ranks the same.
+        """
         self.model = model
         self.learning_rate = learning_rate
         self.loader = loader
         self.validator = validator
+        self.estimate_validation = estimate_validation
         self.checkpoints = checkpoints
         self.monitor = monitor
         self.settings = settings
@@ -152,6 +157,10 @@ class Trainer:
             )
             if number:
                 return "signal", int(number)
+            if self.estimate_validation is not None and self.time.estimate_is_due(self.progress):
+                with contextlib.suppress(Interrupted):
+                    self._estimate(self.estimate_validation)
+                continue
             reason = self.plan.reason_to_stop(self.progress)
             if reason and self.progress.validated_at == self.progress.update:
                 return reason, 0
@@ -215,7 +224,7 @@ class Trainer:
 
     def _validate(self) -> None:
         started = self.time.seconds
-        with self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext():
+        with self._evaluated_weights():
             result = self._run_validator()
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
         self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0])
@@ -224,10 +233,21 @@ class Trainer:
         if is_best:
             self.final_weights.publish_best()
         self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0], is_over=True)
+        self._warn_of_delay()
+        self.monitor.start_window()
+
+    def _estimate(self, estimate_validation: Callable[[Seq2Seq], float]) -> None:
+        with self._evaluated_weights(), untouched_random_state(self.execution.device):
+            self.time.note_estimate(self.progress, estimate_validation(self.model))
+        self._warn_of_delay()
+
+    def _warn_of_delay(self) -> None:
         warning = self.time.delay(self.progress)
         if warning and self.ranks.is_main:
             self.monitor.notify(warning)
-        self.monitor.start_window()
+
+    def _evaluated_weights(self) -> contextlib.AbstractContextManager[None]:
+        return self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext()
 
     def _run_validator(self) -> ValidationResult:
         """Raises `Interrupted`, on all ranks at once, when a signal comes: it can be made up for after resuming."""

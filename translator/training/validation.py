@@ -18,6 +18,7 @@ from translator.training.interfaces import Loss
 from translator.training.precision import Execution
 
 COLLAPSE_RATE = 0.3  # of the translations: more that are empty, copied or repetitive than this is worth a warning
+_NUM_ESTIMATED = 64  # sentences whose translation is timed to estimate that of all
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,21 @@ class Validator:
             sources=self.sources[:num_sentences],
             references=self.references[:num_sentences],
         )
+
+    def estimate_seconds(self, model: Seq2Seq) -> float:
+        """About how long a validation would take, from a few sentences spread over the set; on all ranks the same."""
+        step = max(1, len(self.sources) // _NUM_ESTIMATED)
+        sample = replace(
+            self,
+            batches=list(islice(self.batches, 1)),
+            sources=self.sources[::step],
+            references=self.references[::step],
+            num_samples=0,
+        )
+        translating = sample(model).seconds * self.size / max(1, sample.size)
+        # Pictures are as many for a sample as for the whole set, and the first one takes longest.
+        shown = {"sources": self.sources[: self.num_samples], "references": self.references[: self.num_samples]}
+        return translating + replace(sample, **shown, num_samples=self.num_samples)(model).seconds
 
     @torch.no_grad()
     def __call__(self, model: Seq2Seq) -> ValidationResult:
