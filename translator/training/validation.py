@@ -123,8 +123,11 @@ class Validator:
         )
         translating = sample(model).seconds * self.size / max(1, sample.size)
         # Pictures are as many for a sample as for the whole set, and the first one takes longest.
-        shown = {"sources": self.sources[: self.num_samples], "references": self.references[: self.num_samples]}
-        return translating + replace(sample, **shown, num_samples=self.num_samples)(model).seconds
+        shown = slice(0, self.num_samples)
+        pictures = replace(
+            sample, sources=self.sources[shown], references=self.references[shown], num_samples=self.num_samples
+        )
+        return translating + pictures(model).seconds
 
     @torch.no_grad()
     def __call__(self, model: Seq2Seq) -> ValidationResult:
