@@ -1,6 +1,7 @@
 """The whole way, from text files to a translated file, in a few seconds for each model."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from translator import train
 from translator.config import Config
 from translator.demo import generate
 from translator.errors import UserError
+from translator.process_start import process_started
 from translator.train_report import RunOutcome, sweep_table
 from translator.training.precision import Execution
 
@@ -87,6 +89,62 @@ def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: P
     assert (tmp_path / "runs" / "latest").resolve() == run
 
 
+# `translator.train` itself, which says when the test set is being translated.
+WITH_A_SLOW_TEST = """
+import sys, time
+from translator import train
+from translator.training.validation import Validator
+
+validate = Validator.__call__
+
+def slow_for_the_test_set(validator, model):
+    if len(validator.sources) == 8:
+        print("now", flush=True)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not validator.interrupted():
+            time.sleep(0.01)
+    return validate(validator, model)
+
+Validator.__call__ = slow_for_the_test_set
+sys.exit(train.main())
+"""
+
+
+def test_a_test_set_that_was_interrupted_is_scored_when_the_same_command_runs_again(
+    corpora: Path, tmp_path: Path
+) -> None:
+    prefixes = [f"data.{split}={corpora / split}" for split in ("train", "valid", "test")]
+    options = ["data=text", "data.target=zh", *prefixes, *SMALL["lstm"], *QUICK, "run_dir=run", "resume=auto"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", WITH_A_SLOW_TEST, *options],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "now\n"
+    process.send_signal(signal.SIGTERM)
+    _, messages = process.communicate(timeout=50)
+    assert process.returncode == 143
+    assert "stopped by SIGTERM after training, before the test set was scored; continue with resume=run" in messages
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+    again = command(tmp_path, "-m", "translator.train", *options)
+    assert again.returncode == 0, again.stderr
+    metrics = (tmp_path / "run" / "metrics.json").read_bytes()
+    assert json.loads(metrics)["test"]["bleu"] >= 0
+    assert json.loads(metrics)["num_updates"] == 6
+
+    for arguments in (options, ["resume=run"]):
+        complete = command(tmp_path, "-m", "translator.train", *arguments)
+        assert complete.returncode == 0
+        assert complete.stderr.startswith("run: complete, after 6 updates; ")
+        assert complete.stderr.count("\n") == 1
+        assert (tmp_path / "run" / "metrics.json").read_bytes() == metrics
+
+
 def test_bad_corpora_end_with_one_line(corpora: Path, tmp_path: Path) -> None:
     (tmp_path / "short.en").write_text("one\ntwo\n", encoding="utf-8")
     (tmp_path / "short.zh").write_text("一\n", encoding="utf-8")
@@ -102,10 +160,12 @@ def test_bad_corpora_end_with_one_line(corpora: Path, tmp_path: Path) -> None:
 def test_a_sweep_goes_on_after_a_refusal_and_stops_at_a_signal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    started: list[int] = []
+    seeds: list[int] = []
+    starts: list[float | None] = []
 
-    def fake_run(config: Config) -> RunOutcome:
-        started.append(config.seed)
+    def fake_run(config: Config, started: float | None) -> RunOutcome:
+        seeds.append(config.seed)
+        starts.append(started)
         if config.seed == 1:
             raise UserError("data.train=nowhere: no such file")
         code = 130 if config.seed == 3 else 0
@@ -114,7 +174,9 @@ def test_a_sweep_goes_on_after_a_refusal_and_stops_at_a_signal(
     monkeypatch.setattr(train, "run", fake_run)
     monkeypatch.setattr(sys, "argv", ["train", "--multirun", "seed=1,2,3,4", f"hydra.sweep.dir={tmp_path}"])
     assert train.main() == 130
-    assert started == [1, 2, 3]
+    assert seeds == [1, 2, 3]
+    assert starts[0] == pytest.approx(process_started(), abs=0.05), "the first run's time began with the process"
+    assert starts[1:] == [None, None]
     captured = capsys.readouterr()
     assert "train: data.train=nowhere" in captured.err
     assert "runs/2" in captured.out

@@ -3,6 +3,8 @@
 import os
 from typing import TYPE_CHECKING
 
+import translator.process_start  # noqa: F401 - first of all, since it notes the time
+
 if TYPE_CHECKING:
     from translator.api import Translator as Translator
 

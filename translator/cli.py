@@ -22,7 +22,7 @@ from hydra.errors import HydraException, MissingConfigException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from translator.config import SCHEMAS, Config, load, load_file, option_names, to_yaml
+from translator.config import AUTO, SCHEMAS, Config, load, load_file, option_names, to_yaml
 from translator.errors import UserError
 from translator.overrides import group_choices, parse_overrides, quoted
 from translator.runs.directory import RUNS, newest_run, resolve_run
@@ -115,7 +115,7 @@ def _resumed(overrides: list[str], multirun: bool) -> Config | None:
     """The saved configuration of the run to be resumed, with the overrides given now; None for a new run."""
     parsed = {override.key_or_group: override for override in _parse(overrides)}
     resume = parsed.pop("resume", None)
-    if resume is None or resume.value() is False:
+    if resume is None or resume.value() in (False, AUTO):  # auto: the whole command line counts, see decide_resume
         return None
     if multirun:
         raise UserError("resume: one run can be resumed at a time, not with --multirun")

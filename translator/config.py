@@ -27,6 +27,7 @@ from translator.schema.model import LstmConfig, TieEmbeddings, TransformerConfig
 from translator.schema.options import LARGEST_SEED, Options, expected, option
 from translator.schema.training import OptimConfig, TrainerConfig
 
+AUTO = "auto"  # a value of `resume`
 ModelConfig = LstmConfig | TransformerConfig
 SCHEMAS: dict[str, dict[str, type]] = {
     "model": {"lstm": LstmConfig, "transformer": TransformerConfig},
@@ -49,11 +50,15 @@ class RunOptions(Options):
 
     seed: int = option(1, "of everything random", minimum=0, maximum=LARGEST_SEED)
     run_dir: str | None = option(None, "folder of the run; null makes a new one under runs/")
-    resume: Any = option(False, "true continues run_dir, or the newest run; a path continues that run")
+    resume: Any = option(
+        False,
+        "true continues run_dir, or the newest run; a path continues that run; auto continues the run in run_dir, or"
+        " the newest unfinished one with the same options, and starts a new run where there is none",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require(isinstance(self.resume, bool | str), "resume", "give true, false or the directory of a run")
+        self.require(isinstance(self.resume, bool | str), "resume", "give true, false, auto or the directory of a run")
 
 
 @dataclass(kw_only=True)

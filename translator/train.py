@@ -2,38 +2,54 @@
 
 import logging
 import sys
+import time
 from contextlib import closing, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import chain, repeat
 
 import torch
 
 from translator import cli
+from translator.build.agreement import check_same_data, check_same_options
 from translator.build.checks import check_config
 from translator.build.data import PreparedData, build_loader, prepare_data
 from translator.build.preflight import check_memory, rehearse_validation
-from translator.build.run_directory import check_places, claim_run_directory, continue_run
+from translator.build.run_directory import (
+    check_places,
+    claim_run_directory,
+    continue_run,
+    decide_resume,
+    is_complete,
+)
 from translator.build.training import build_trainer
 from translator.build.validation import build_validator
 from translator.command import EXIT_USER_ERROR, exit_code
 from translator.config import Config, to_yaml
-from translator.errors import UserError
+from translator.errors import Interrupted, UserError
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
+from translator.process_start import process_started
+from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
-from translator.train_report import RunOutcome, outcome_of, report, sweep_table
+from translator.train_report import RunOutcome, finished_outcome, outcome_of, report, sweep_table
 from translator.training.distributed import Ranks, connect, local_rank
 from translator.training.monitor import Monitor, model_summary
 from translator.training.precision import Execution, choose_execution
 from translator.training.probe import probe
 from translator.training.random_state import seed_everything
+from translator.training.signals import Interruption, StopSignals, stop_message
+from translator.training.trainer import TrainingResult
 from translator.training.validation import Validator
 
 
-def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
+def run(config: Config, *, started: float | None = None, num_held_out: int | None = None) -> RunOutcome:
     """Trains, evaluates and leaves everything in one folder.
 
-    With `num_held_out`, validation is the loss of one batch and the translation of so many sentences, and there is no
-    test.
+    `started` is when its time began, on the clock of `time.monotonic`; by default it begins now. With `num_held_out`,
+    validation is the loss of one batch and the translation of so many sentences, and there is no test.
     """
+    started = time.monotonic() if started is None else started
     if config.trainer.threads:
         torch.set_num_threads(config.trainer.threads)
     execution = choose_execution(config.trainer.device, config.trainer.precision, local_rank())
@@ -41,13 +57,19 @@ def run(config: Config, *, num_held_out: int | None = None) -> RunOutcome:
         keep_memory()
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
+        config = decide_resume(config, ranks)
+        check_same_options(config, ranks)
+        finished = _finished(config, ranks)
+        if finished is not None:
+            return finished
         check_places(config)
         data = _prepare_in_turn(config, ranks)
+        check_same_data(data, ranks)
         seed_everything(config.seed)
         vocab_sizes = data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size
         check_memory(config, *vocab_sizes, execution.device)
         model = build_model(config.model, *vocab_sizes)
-        return _train(config, data, model.to(execution.device), execution, ranks, num_held_out)
+        return _train(config, data, model.to(execution.device), execution, ranks, started, num_held_out)
 
 
 def _train(
@@ -56,14 +78,18 @@ def _train(
     model: Seq2Seq,
     execution: Execution,
     ranks: Ranks,
+    started: float,
     num_held_out: int | None,
 ) -> RunOutcome:
     # Assemble. Nothing is written before everything else was found right.
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
-    validator = build_validator(config, data, model, execution, ranks)
+    signals = StopSignals()
+    interruption = Interruption(signals, ranks)
+    build = partial(build_validator, config, data, model, execution, ranks, interrupted=interruption.requested)
+    validator = build()
     assert validator is not None
     if num_held_out is None:
-        test_validator = build_validator(config, data, model, execution, ranks, split="test")
+        test_validator = build(split="test")
     else:
         validator, test_validator = validator.limited(num_held_out), None
     _probe(model, validator)
@@ -74,7 +100,7 @@ def _train(
     directory = claim_run_directory(config, data, model, ranks)
     texts = {"model": model_summary(model), "configuration": to_yaml(config)}
     monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
-    with directory.locked() if ranks.is_main else nullcontext(), loader, closing(monitor):
+    with signals, directory.locked() if ranks.is_main else nullcontext(), loader, closing(monitor):
         trainer = build_trainer(
             config,
             model=model,
@@ -84,7 +110,9 @@ def _train(
             execution=execution,
             ranks=ranks,
             run=directory,
-            work_after_fit=len(test_validator.sources) / len(validator.sources) if test_validator else 0.0,
+            interruption=interruption,
+            work_after_fit=test_validator.size / validator.size if test_validator else 0.0,
+            started=started,
         )
         if config.resume:
             trainer.resume()
@@ -94,11 +122,42 @@ def _train(
         # Fit.
         result = trainer.fit()
 
-        # Report.
-        test = test_validator(model) if test_validator is not None and not result.signal else None
-        if ranks.is_main and not result.signal:
-            report(config, directory, model, result, test, monitor)
+        # Test and report.
+        test = None
+        if not result.signal:
+            with suppress(Interrupted):
+                test = test_validator(model) if test_validator is not None else None
+                if ranks.is_main:
+                    report(config, directory, model, result, test, monitor)
+            result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
+
+
+def _stopped_late(
+    result: TrainingResult, directory: RunDirectory, signal_number: int, monitor: Monitor | None
+) -> TrainingResult:
+    """The result after the test set and the report: the same, unless a signal came meanwhile."""
+    if not signal_number:
+        return result
+    if monitor is not None:
+        is_complete = directory.metrics.exists()
+        moment = "when everything was done" if is_complete else "after training, before the test set was scored"
+        monitor.notify(stop_message(signal_number, moment, directory.path))
+    return replace(result, stopped_by="signal", signal=signal_number)
+
+
+def _finished(config: Config, ranks: Ranks) -> RunOutcome | None:
+    """The outcome of the run to be resumed where nothing is left to be done, which the first rank finds out."""
+    outcome = finished_outcome(config) if ranks.is_main and config.resume and is_complete(config) else None
+    if outcome is not None:
+        more = f"resume={outcome.run_dir} trainer.max_updates={2 * outcome.num_updates}"
+        print(
+            f"{outcome.run_dir}: complete, after {outcome.num_updates:,} updates; train on with other limits, such as"
+            f" {more}",
+            file=sys.stderr,
+        )
+    result: RunOutcome | None = ranks.gather(outcome)[0]
+    return result
 
 
 def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
@@ -124,10 +183,11 @@ def run_all() -> int:
     """Every run that the command line asks for, and a table where they are several."""
     outcomes: list[RunOutcome] = []
     codes: list[int] = [0]
+    starts = chain([process_started()], repeat(None))  # the time of a later run of a sweep begins with that run
 
     def job(config: Config) -> None:
         try:
-            outcomes.append(run(config))
+            outcomes.append(run(config, started=next(starts)))
         except UserError as error:  # shown at once; the other runs of a sweep go on
             print(f"train: {error}", file=sys.stderr)
             codes.append(EXIT_USER_ERROR)

@@ -9,7 +9,7 @@ from typing import Any
 
 from translator.config import Config
 from translator.evaluation.metrics import METRICS, describe_scores
-from translator.files.atomic import write_json
+from translator.files.atomic import read_json, write_json
 from translator.files.explain import explain_write_errors
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
@@ -113,6 +113,22 @@ def outcome_of(
         valid_bleu=result.final.get("bleu"),
         test_bleu=test.figures().get("bleu") if test is not None else None,
         exit_code=result.exit_code,
+    )
+
+
+def finished_outcome(config: Config) -> RunOutcome:
+    """That of a run which was complete before, as its metrics.json has it."""
+    run = RunDirectory(Path(str(config.run_dir)))
+    figures = read_json(run.metrics)
+    return RunOutcome(
+        run_dir=run.path,
+        model=config.model.kind,
+        seed=config.seed,
+        num_updates=figures["num_updates"],
+        seconds=figures["seconds"],
+        valid_bleu=figures["validation"].get("bleu"),
+        test_bleu=(figures["test"] or {}).get("bleu"),
+        exit_code=0,
     )
 
 

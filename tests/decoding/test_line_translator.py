@@ -9,6 +9,7 @@ from support.fake_models import ByteTokenizer, CopyModel, TableModel
 from translator.decoding.interfaces import BLANK
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
+from translator.errors import Interrupted
 from translator.languages import alignment_tokens
 from translator.models.base import Seq2Seq
 
@@ -123,3 +124,23 @@ def test_a_model_in_training_is_left_in_training() -> None:
 def test_several_models_make_an_ensemble() -> None:
     model = CopyModel(ByteTokenizer.target_vocab_size)
     assert LineTranslator([model, model], ByteTokenizer()).translate(LINES) == [line.strip().upper() for line in LINES]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_is_given_up_at_the_next_step(beam_size: int, threads: int) -> None:
+    calls: list[bool] = []
+
+    def interrupted() -> bool:
+        calls.append(len(calls) >= 5)
+        return calls[-1]
+
+    options = SearchOptions(beam_size=beam_size, batch_tokens=1)
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with pytest.raises(Interrupted):
+            copier(options=options, interrupted=interrupted).translate(["x" * 30] * 8)
+    finally:
+        torch.set_num_threads(num_threads)
+    assert calls.count(True) <= 8, "a line that was begun all the same ended at its first step"

@@ -20,6 +20,7 @@ from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
 from translator.training.schedule import LearningRate
+from translator.training.signals import Interruption
 from translator.training.trainer import Trainer
 from translator.training.validation import TextScores, Validator
 
@@ -205,9 +206,14 @@ class LossKeeper(Monitor):
         self.losses.append(report.loss_sum / report.num_tokens)
 
 
-def make_double_trainer(folder: Path, ranks: Ranks) -> tuple[Trainer, list[float]]:
+def make_double_trainer(
+    folder: Path, ranks: Ranks, interruption: Interruption | None = None
+) -> tuple[Trainer, list[float]]:
     """The trainer of one rank in float64, and the losses of its updates."""
     losses: list[float] = []
     model = make_model(seed=1 + ranks.rank).double()  # rank 0's weights are used, whatever the others start with
     monitor = LossKeeper(losses, ranks.rank)
-    return make_trainer(folder, model=model, ranks=ranks, monitor=monitor, **DOUBLE_SETTINGS), losses
+    parts = {"model": model, "ranks": ranks, "monitor": monitor, "interruption": interruption}
+    trainer = make_trainer(folder, **parts, **DOUBLE_SETTINGS)
+    trainer.validator.interrupted = trainer.interruption.requested
+    return trainer, losses

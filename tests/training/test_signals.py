@@ -7,35 +7,54 @@ import time
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 from support.processes import environment
 from support.training_toys import make_trainer, same, weights
+from translator.errors import Interrupted
+from translator.training.distributed import Ranks
+from translator.training.final_weights import FinalWeights
 from translator.training.random_state import seed_everything
 from translator.training.schedule import LearningRate
-from translator.training.signals import Interrupted, StopSignals
+from translator.training.signals import STOP_SIGNALS, Interruption, StopSignals
 
 # A run that would take for ever; it tells when it is in the middle of an update or of a validation.
 PROGRAM = """
 import sys, time
 from pathlib import Path
 from support.training_toys import make_trainer
+from translator.errors import Interrupted
 from translator.training.random_state import seed_everything
 from translator.training.schedule import LearningRate
+from translator.training.signals import Interruption, StopSignals
 
 where, folder = sys.argv[1], Path(sys.argv[2])
 seed_everything(11)
 schedule = LearningRate("constant", 1e-2, 1)
-trainer = make_trainer(folder, max_updates=10**6, validate_every=3, learning_rate=schedule)
-validator, collect = trainer.validator, trainer.updater.collect
+with StopSignals() as signals:
+    interruption = Interruption(signals)
+    options = {"max_updates": 9, "average": "best"} if where == "averaging" else {"max_updates": 10**6}
+    trainer = make_trainer(folder, validate_every=3, learning_rate=schedule, interruption=interruption, **options)
+    trainer.validator.interrupted = interruption.requested
+    collect, translate = trainer.updater.collect, trainer.validator.translate_lines
 
-def wait(place):
-    if place == where and trainer.progress.update >= 3:
-        print("now", flush=True)
-        time.sleep(0.5 if place == "update" else 60)
+    def wait(place, seconds):
+        if place == where and trainer.progress.update >= 3:
+            print("now", flush=True)
+            deadline = time.monotonic() + seconds
+            while time.monotonic() < deadline:
+                if place != "update" and interruption.requested():
+                    raise Interrupted
+                time.sleep(0.01)
 
-trainer.validator = lambda model: (wait("validation"), validator(model))[1]
-trainer.updater.collect = lambda *arguments, **options: (wait("update"), collect(*arguments, **options))[1]
-sys.exit(trainer.fit().exit_code)
+    def translate_slowly(lines):
+        wait("averaging" if trainer.progress.validated_at == 9 else "validation", 60)
+        return translate(lines)
+
+    trainer.validator.translate_lines = translate_slowly
+    trainer.updater.collect = lambda *arguments, **options: (wait("update", 1.5), collect(*arguments, **options))[1]
+    code = trainer.fit().exit_code
+sys.exit(code)
 """
 
 
@@ -48,32 +67,59 @@ def start(where: str, folder: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("where", "number", "code"), [("update", signal.SIGINT, 130), ("validation", signal.SIGTERM, 143)]
+    ("where", "number", "resumed_at"),
+    [
+        ("update", signal.SIGINT, 4),
+        ("update", signal.SIGUSR1, 4),
+        ("validation", signal.SIGTERM, 3),
+        ("averaging", signal.SIGHUP, 9),
+    ],
 )
-def test_a_signal_ends_the_run_in_good_order(where: str, number: signal.Signals, code: int, tmp_path: Path) -> None:
+def test_a_signal_ends_the_run_in_good_order(
+    where: str, number: signal.Signals, resumed_at: int, tmp_path: Path
+) -> None:
     process = start(where, tmp_path)
     process.send_signal(number)
     _, messages = process.communicate(timeout=50)  # a validation of a minute is given up, not waited for
-    assert process.returncode == code
+    assert process.returncode == 128 + number
     assert f"stopped by {number.name}" in messages
     assert f"resume={tmp_path}" in messages
 
     options = {"max_updates": 9, "validate_every": 3, "learning_rate": LearningRate("constant", 1e-2, 1)}
+    options["average"] = "best" if where == "averaging" else "none"
     resumed = make_trainer(tmp_path, **options)
-    assert resumed.resume() == (4 if where == "update" else 3)
-    resumed.fit()
+    assert resumed.resume() == resumed_at
+    result = resumed.fit()
     seed_everything(11)
     whole = make_trainer(tmp_path / "whole", **options)
-    whole.fit()
+    assert whole.fit().final_weights == result.final_weights
     assert same(weights(resumed.model), weights(whole.model))
     updates = [entry["update"] for entry in resumed.progress.history]
     assert updates == [3, 6, 9], "the validation that was given up has been made up for"
 
 
+def test_a_signal_while_final_weights_are_chosen_is_not_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where there is nothing to be given up: the caller must not go on to the test set."""
+    with StopSignals() as signals:
+        trainer = make_trainer(tmp_path, max_updates=3, validate_every=3, interruption=Interruption(signals))
+        take_over = FinalWeights._take_over
+
+        def take_over_and_signal(final_weights: FinalWeights, weights: dict[str, Tensor]) -> None:
+            take_over(final_weights, weights)
+            signal.raise_signal(signal.SIGTERM)
+
+        monkeypatch.setattr(FinalWeights, "_take_over", take_over_and_signal)
+        result = trainer.fit()
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert result.stopped_by == "signal"
+
+
 def test_a_second_ctrl_c_aborts_at_once(tmp_path: Path) -> None:
     process = start("update", tmp_path)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.1)
+    time.sleep(1.1)
     process.send_signal(signal.SIGINT)
     _, messages = process.communicate(timeout=50)
     assert process.returncode != 0
@@ -81,21 +127,81 @@ def test_a_second_ctrl_c_aborts_at_once(tmp_path: Path) -> None:
     assert "stopped by" not in messages
 
 
-def test_handlers_are_put_back() -> None:
-    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with StopSignals() as signals:
-        assert signal.getsignal(signal.SIGTERM) != before[0]
-        signal.raise_signal(signal.SIGTERM)
-        assert signals.received == signal.SIGTERM
-        with pytest.raises(Interrupted), signals.interruptible():
-            pytest.fail("a signal that is already there must prevent the work")
-    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
-
-
-def test_a_signal_interrupts_only_where_that_is_allowed() -> None:
-    with StopSignals() as signals:
-        with signals.interruptible(False):
-            signal.raise_signal(signal.SIGTERM)
-        assert signals.received == signal.SIGTERM
-    with StopSignals() as signals, pytest.raises(Interrupted), signals.interruptible():
+def test_a_ctrl_c_that_arrives_twice_counts_once() -> None:
+    """torchrun passes on the SIGINT that the terminal has sent to its processes as well."""
+    seconds = 100.0
+    with StopSignals(clock=lambda: seconds) as signals:
         signal.raise_signal(signal.SIGINT)
+        seconds += 0.9
+        signal.raise_signal(signal.SIGINT)
+        assert signals.received == signal.SIGINT
+        seconds += 0.2
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "a third one ends the process whatever happens"
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_handlers_note_the_signal_and_raise_nothing(number: int) -> None:
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    with StopSignals() as signals:
+        assert signal.getsignal(number) != before[number]
+        signal.raise_signal(number)
+        assert signals.received == number
+        assert Interruption(signals).requested()
+    assert {number: signal.getsignal(number) for number in STOP_SIGNALS} == before
+
+
+def test_nohup_is_respected() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with StopSignals() as signals:
+            signal.raise_signal(signal.SIGHUP)
+        assert not signals.received
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class SharedStore:
+    """What the ranks see of their common store."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+        self.num_looks = 0
+
+    def set(self, key: str, value: str) -> None:
+        self.keys.add(key)
+
+    def check(self, keys: list[str]) -> bool:
+        self.num_looks += 1
+        return self.keys.issuperset(keys)
+
+
+def test_a_rank_learns_of_a_signal_to_another_within_a_second() -> None:
+    store, seconds = SharedStore(), 0.0
+    ranks = [Ranks(rank, 2, store=store) for rank in range(2)]
+    with StopSignals() as signals:
+        first = Interruption(signals, ranks[0])
+        second = Interruption(None, ranks[1], clock=lambda: seconds)
+        assert not any(second.requested() for _ in range(1000))
+        assert store.num_looks == 1, "it must not ask the store at every step"
+        signal.raise_signal(signal.SIGTERM)
+        assert first.requested()
+    seconds += 1.0
+    assert second.requested()
+    assert not second.received
+
+
+def test_work_given_up_on_one_rank_is_given_up_on_all() -> None:
+    class OneOfTwo(Ranks):
+        """The other rank has given up."""
+
+        def wait_for_all(self, while_waiting: object = None) -> None:
+            pass
+
+        def gather(self, value: object) -> list[object]:
+            return [value, []]
+
+    with pytest.raises(Interrupted):
+        OneOfTwo(0, 2).gather_work(lambda: "done", lambda: False)
+    assert Ranks().gather_work(lambda: "done", lambda: False) == ["done"]

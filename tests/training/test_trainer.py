@@ -368,6 +368,68 @@ def test_a_deadline_is_kept_and_the_schedule_ends_with_it(
     assert result.progress.history[-1]["update"] == result.progress.update
 
 
+def test_the_time_before_training_and_the_time_for_leaving_count(tmp_path: Path) -> None:
+    clock, rates = FakeTime(8.0), []
+    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, started=960.0, average="best")
+    result = trainer.fit()
+    leaving = 0.5 + 0.15 * 40
+    assert clock.now - 960 + 8 + 5 <= 200, "the test set and the report still fit"
+    assert clock.now - 960 + 8 + leaving >= 180, "and not much is given away"
+    assert result.progress.seconds > 140
+    assert rates[-1] < 0.01, "the schedule is fitted to what is left"
+
+
+@pytest.mark.parametrize("average", ["none", "best"])
+def test_a_machine_that_becomes_slower_is_given_more_time_at_the_end(tmp_path: Path, average: str) -> None:
+    """Beside another program everything takes twice as long, but that of the last validation was not known."""
+    clock, rates = FakeTime(5.0), []
+    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, validate_every=10_000, average=average)
+    update = trainer.updater.collect
+
+    def slower_after_half_the_time(*arguments: Any, **options: Any) -> Any:
+        if clock.now > 1100:
+            clock.update, clock.validation = 2.0, 10.0
+        return update(*arguments, **options)
+
+    trainer.updater.collect = slower_after_half_the_time
+    trainer.fit()
+    assert clock.now - 1000 + clock.validation <= 200
+
+
+def test_a_limit_without_time_for_the_validations_is_said_to_be_too_short(tmp_path: Path) -> None:
+    lines = io.StringIO()
+    clock = FakeTime(30.0)
+    result = timed_trainer(tmp_path, clock, [], max_seconds=40.0, stream=lines).fit()
+    assert result.progress.update == 11, "after a quarter of the time"
+    assert "max_time=40s is too short: 41s are over" in lines.getvalue()
+    assert "a validation takes 30s" in lines.getvalue()
+    assert "it will be about 32s late" in lines.getvalue()
+
+    lines = io.StringIO()
+    timed_trainer(tmp_path / "enough", FakeTime(5.0), [], max_seconds=40.0, stream=lines).fit()
+    assert "too short" not in lines.getvalue()
+
+
+def test_a_run_with_little_time_trains_on_while_that_makes_validations_quicker(tmp_path: Path) -> None:
+    """Untrained models never end their sentences: stopping at once would take longer than a little more training."""
+    clock, rates = FakeTime(0.0, update=0.1), []
+    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=30.0, validate_every=10_000)
+    validation_at = lambda update: 2.0 + 400.0 / update  # noqa: E731
+
+    def estimate(model: ToyModel) -> float:
+        clock.now += 0.1
+        clock.validation = validation_at(trainer.progress.update)
+        return clock.validation
+
+    validator = trainer.validator
+    trainer.validator = lambda model: (estimate(model), validator(model))[1]
+    trainer.estimate_validation = estimate
+    result = trainer.fit()
+    end = clock.now - 1000 + validation_at(result.progress.update)
+    assert result.progress.update > 60, "at the first estimate the end would have been at 29 s at the earliest"
+    assert 20 < end <= 30
+
+
 def test_max_updates_may_come_before_the_deadline(tmp_path: Path) -> None:
     result = timed_trainer(tmp_path, FakeTime(1.0), [], max_seconds=200.0, max_updates=50).fit()
     assert result.stopped_by == "max_updates"

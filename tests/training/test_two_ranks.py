@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,36 @@ from translator.errors import UserError
 from translator.training.distributed import Ranks, _buckets
 
 PROGRAM = """
-import json, os, signal, sys, time
+import json, os, signal, sys, threading, time
 from pathlib import Path
 from support.training_toys import make_double_trainer, weights
+from translator.errors import Interrupted
 from translator.training.distributed import connect
+from translator.training.signals import Interruption, StopSignals
 
 mode, folder = sys.argv[1], Path(sys.argv[2])
 with connect("cpu", timeout_minutes=0.2 if mode == "slow" else 30) as ranks:
     if mode == "slow" and ranks.is_main:
         time.sleep(14)  # longer than the ranks would wait for each other elsewhere
     ranks.wait_for_all()
-    trainer, losses = make_double_trainer(folder, ranks)
-    collect = trainer.updater.collect
+    signals = StopSignals().__enter__()
+    interruption = Interruption(signals, ranks)
+    trainer, losses = make_double_trainer(folder, ranks, interruption)
+    collect, translate = trainer.updater.collect, trainer.validator.translate_lines
+
+    def translate_for_long(lines):
+        # The first rank would take a minute for its share; the second has done its own and waits for it.
+        if mode == "term in validation" and trainer.progress.update == 4:
+            if ranks.rank == 1:
+                threading.Timer(1.0, signal.raise_signal, [signal.SIGTERM]).start()
+            deadline = time.monotonic() + 60
+            while ranks.is_main and time.monotonic() < deadline:
+                if interruption.requested():
+                    raise Interrupted
+                time.sleep(0.01)
+        return translate(lines)
+
+    trainer.validator.translate_lines = translate_for_long
 
     def meddle(*arguments, **options):
         if trainer.progress.update == 3 and ranks.rank == 1:
@@ -108,6 +127,17 @@ def test_a_signal_to_one_rank_stops_both_and_they_can_be_resumed(tmp_path: Path)
     assert "stopped by SIGTERM after update 4" in results[0].stderr
     with pytest.raises(UserError, match="written by 2 processes, now there are 1"):
         make_double_trainer(tmp_path, Ranks())[0].resume()
+    results = run_two("resume", tmp_path)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
+    assert_like_one_process(tmp_path, skipped=4)
+
+
+def test_a_signal_to_a_rank_that_waits_interrupts_the_validation_of_another(tmp_path: Path) -> None:
+    started = time.monotonic()
+    results = run_two("term in validation", tmp_path)
+    assert [result.returncode for result in results] == [128 + signal.SIGTERM] * 2, results[0].stderr
+    assert "stopped by SIGTERM after update 4" in results[0].stderr
+    assert time.monotonic() - started < 55, "the validation would have taken a minute"
     results = run_two("resume", tmp_path)
     assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
     assert_like_one_process(tmp_path, skipped=4)

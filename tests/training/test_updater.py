@@ -2,15 +2,19 @@
 
 import io
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from support.training_toys import ToyLoader, ToyModel, gradients, make_batch, make_model, same, weights
-from translator.data.batching import Batch
+from translator.build.data import micro_batch_tokens
+from translator.data.batching import Batch, BatchSampler
 from translator.errors import UserError
+from translator.schema.training import TrainerConfig
 from translator.training.distributed import Ranks
 from translator.training.interfaces import LossOutput
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory
@@ -271,3 +275,32 @@ def test_micro_batches_are_gathered_up_to_the_budget(update_tokens: int, expecte
     updater = make_updater(make_model())
     collected = updater.collect(iter(loader), loader, update_tokens=update_tokens, max_epochs=1)
     assert len(collected) == expected
+
+
+class AllAlike(Ranks):
+    """Ranks that all have batches of the same size."""
+
+    def sum(self, *values: float) -> list[float]:
+        return [self.count * value for value in values]
+
+
+@pytest.mark.parametrize(("batch_tokens", "update_tokens"), [(512, 4096), (4096, 4096), (4096, 2000), (512, 0)])
+def test_an_update_has_as_many_tokens_on_one_rank_as_on_eight(batch_tokens: int, update_tokens: int) -> None:
+    config = TrainerConfig(batch_tokens=batch_tokens, update_tokens=update_tokens)
+    num_tokens = {}
+    for count in (1, 2, 8):
+        lengths = np.random.default_rng(1).integers(5, 40, 20_000)
+        sampler = BatchSampler(
+            lengths, lengths, batch_tokens=micro_batch_tokens(config, count), seed=1, num_ranks=count
+        )
+        batches = (SimpleNamespace(num_target_tokens=int(lengths[rows].sum())) for rows in sampler.epoch(0))
+        updater = make_updater(make_model())
+        updater.ranks = AllAlike(0, count)
+        updates = [
+            updater.collect(batches, ToyLoader(), update_tokens=update_tokens, max_epochs=0)  # type: ignore[arg-type]
+            for _ in range(12)
+        ]
+        num_tokens[count] = sum(count * batch.num_target_tokens for update in updates for batch in update) / 12
+    for count, average in num_tokens.items():
+        expected = update_tokens or count * batch_tokens  # 0: one micro-batch of each rank
+        assert average == pytest.approx(expected, rel=0.1), count

@@ -1,29 +1,30 @@
 """Loss, scores and samples of a validation."""
 
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 
 from support.training_toys import make_batch, make_model, make_validator
+from translator.errors import Interrupted
 from translator.training.distributed import Ranks
 from translator.training.validation import TextScores, ValidationResult
 
 
 class OneOfTwo(Ranks):
-    """One rank that is shown what the other has: sums and translations are noted, not exchanged."""
-
-    def sum(self, *values: float) -> list[float]:
-        return list(values)
+    """One rank whose neighbour has nothing to add to the loss, and `?` for each translation."""
 
     def maximum(self, *values: float) -> list[float]:
         return list(values)
 
-    def gather(self, value: Any) -> list[Any]:
-        if isinstance(value, dict):  # parts of the loss
-            return [value]
-        return [value, ["?"]] if self.rank == 0 else [["?", "?"], value]
+    def gather_work(self, work: Callable[[], Any], interrupted: Callable[[], bool]) -> list[Any]:
+        own = work()
+        if isinstance(own, tuple):  # the loss, its parts and the tokens
+            return [own]
+        return [own, ["?"]] if self.rank == 0 else [["?", "?"], own]
 
 
 def test_loss_is_torchs_mean_over_all_real_tokens() -> None:
@@ -74,14 +75,12 @@ def test_every_module_goes_back_to_its_own_mode() -> None:
 class WithoutABatch(Ranks):
     """The third of three ranks, where there are two batches; it is told what the others have."""
 
-    def sum(self, *values: float) -> list[float]:
-        return [value + other for value, other in zip(values, (30.0, 10.0), strict=True)]
-
     def maximum(self, *values: float) -> list[float]:
         return list(values)
 
-    def gather(self, value: Any) -> list[Any]:
-        return [{"nll": 4.0, "consistency": 1.0}, {"nll": 6.0, "consistency": 2.0}, value]
+    def gather_work(self, work: Callable[[], Any], interrupted: Callable[[], bool]) -> list[Any]:
+        others = [(10.0, {"nll": 4.0, "consistency": 1.0}, 4), (20.0, {"nll": 6.0, "consistency": 2.0}, 6)]
+        return [*others, work()]
 
 
 def test_a_rank_without_a_batch_learns_the_parts_from_the_others() -> None:
@@ -140,3 +139,38 @@ def test_scores_point_upwards() -> None:
     result = ValidationResult(2.5, {"nll": 2.0}, 1, TextScores(values), [], [], 1.0)
     scores = [result.score(metric) for metric in ("bleu", "chrf", "ter", "loss", "chrf_pp")]
     assert scores == [30.0, 60.0, -45.0, -2.5, -math.inf]
+
+
+def test_a_validation_is_given_up_before_the_next_batch() -> None:
+    model = make_model()
+    model.train()
+    validator = make_validator(model)
+    answers = iter([False, False, True])
+    seen: list[Any] = []
+    loss = validator.loss
+    validator.loss = lambda *arguments: (seen.append(arguments), loss(*arguments))[1]
+    validator.interrupted = lambda: next(answers)
+    with pytest.raises(Interrupted):
+        validator(model)
+    assert len(seen) == 2
+    assert model.training
+
+
+def test_the_time_of_a_validation_is_estimated_from_a_sample() -> None:
+    model = make_model()
+    validator = make_validator(model)
+    validator.sources = [f"sentence {number:04}" for number in range(1280)]
+    validator.references = validator.sources
+    translated: list[str] = []
+
+    def translate_slowly(lines: list[str]) -> list[str]:
+        translated.extend(lines)
+        time.sleep(0.002 * len(lines))
+        return lines
+
+    validator.translate_lines = translate_slowly
+    validator.draw_attention = lambda sources: [time.sleep(0.5)]
+    estimate = validator.estimate_seconds(model)
+    assert len(translated) < 100
+    assert "sentence 1200" in translated, "the sample is spread over the set"
+    assert 0.002 * 1280 + 0.5 < estimate < 10, "pictures are not multiplied"

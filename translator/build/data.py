@@ -21,6 +21,7 @@ from translator.errors import UserError
 from translator.files.fingerprints import combined_fingerprint
 from translator.progress_display import Watched
 from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
+from translator.schema.training import TrainerConfig
 from translator.training.distributed import Ranks
 
 
@@ -118,9 +119,16 @@ def tokenized(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: 
     )
 
 
+def micro_batch_tokens(config: TrainerConfig, num_ranks: int) -> int:
+    """`batch_tokens`, or less: every rank takes part in an update, so a micro-batch is at most its share of one."""
+    if not config.update_tokens:
+        return config.batch_tokens
+    return max(1, min(config.batch_tokens, config.update_tokens // num_ranks))
+
+
 def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: bool = False) -> BatchLoader:
     """The endless training batches of this rank."""
-    sampling, batch_tokens = config.tokenizer.sampling, config.trainer.batch_tokens
+    sampling, batch_tokens = config.tokenizer.sampling, micro_batch_tokens(config.trainer, ranks.count)
     place = {"seed": config.seed, "rank": ranks.rank, "num_ranks": ranks.count}
     source: BatchSource
     if data.train_tables:

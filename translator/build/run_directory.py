@@ -1,21 +1,61 @@
-"""The folder of a new run, or of the one that is resumed."""
+"""The folder of a new run, or of the one that is resumed, and the choice between the two."""
 
 import sys
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 
 from translator.build.data import PreparedData
-from translator.config import Config, save_file
+from translator.config import AUTO, Config, load_file, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
 from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
 from translator.files.explain import explain_write_errors, require_folder, require_writable
 from translator.models.base import Seq2Seq
-from translator.runs.directory import RUNS, RunDirectory
+from translator.runs.directory import RUNS, RunDirectory, resolve_run
 from translator.schema.data import DemoDataConfig
-from translator.training.distributed import Ranks
+from translator.training.distributed import Ranks, num_restarts
+
+
+def decide_resume(config: Config, ranks: Ranks) -> Config:
+    """Settles `resume=auto`: the run that goes on, or False for a new one. The first rank decides for all.
+
+    Processes that torchrun has started again decide in the same way, so that nothing is lost or overwritten.
+    """
+    is_restarted = num_restarts() > 0 and config.resume is False
+    if config.resume != AUTO and not is_restarted:
+        return config
+    found = _run_to_continue(config) if ranks.is_main else None
+    where = ranks.gather(str(found) if found else None)[0]
+    return replace(config, resume=where or False, run_dir=where or config.run_dir)
+
+
+def is_complete(config: Config) -> bool:
+    """Whether the run to be resumed has ended, and nothing about it has been changed since."""
+    run = RunDirectory(Path(str(config.run_dir)))
+    return run.metrics.exists() and _has_configuration(run, config)
+
+
+def _run_to_continue(config: Config) -> Path | None:
+    """The run in run_dir or, where none is named, the newest unfinished one with this configuration."""
+    if config.run_dir:
+        run = RunDirectory(resolve_run(Path(config.run_dir)))
+        return run.path if run.manifest.exists() else None
+    manifests = sorted(RUNS.glob("*/manifest.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    runs = (RunDirectory(path.parent) for path in manifests if not path.parent.is_symlink())
+    return next((run.path for run in runs if run.is_unfinished and _has_configuration(run, config)), None)
+
+
+def _has_configuration(run: RunDirectory, config: Config) -> bool:
+    with suppress(UserError, OSError):  # damaged, or of another version
+        return _without_place(load_file(run.config)) == _without_place(config)
+    return False
+
+
+def _without_place(config: Config) -> str:
+    return to_yaml(replace(config, run_dir=None, resume=False))
 
 
 def check_places(config: Config) -> None:

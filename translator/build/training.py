@@ -16,6 +16,7 @@ from translator.training.optimizer import build_optimizer
 from translator.training.precision import Execution
 from translator.training.progress import TrainerSettings
 from translator.training.schedule import LearningRate
+from translator.training.signals import Interruption
 from translator.training.teacher_forcing import teacher_forcing_ratio
 from translator.training.trainer import Trainer
 from translator.training.validation import Validator
@@ -40,9 +41,11 @@ def build_trainer(
     execution: Execution,
     ranks: Ranks,
     run: RunDirectory,
+    interruption: Interruption | None = None,
     work_after_fit: float,
+    started: float | None = None,
 ) -> Trainer:
-    """`work_after_fit` is the time that the test set takes afterwards, in validations."""
+    """`work_after_fit` is the time that the test set takes afterwards, in validations; `started` as for `Trainer`."""
     trainer, optim = config.trainer, config.optim
     return Trainer(
         model=model,
@@ -60,6 +63,7 @@ def build_trainer(
         ),
         loader=loader,
         validator=validator,
+        estimate_validation=validator.estimate_seconds,
         checkpoints=CheckpointStore(run.checkpoints, keep_best=trainer.keep_best, keep_last=trainer.keep_last),
         weights_file=run.weights,
         monitor=monitor,
@@ -80,6 +84,8 @@ def build_trainer(
         ),
         execution=execution,
         ranks=ranks,
+        interruption=interruption,
         ema=ExponentialMovingAverage(model, trainer.ema_decay) if trainer.ema_decay else None,
         teacher_forcing=teacher_forcing_of(config.model),
+        started=started,
     )

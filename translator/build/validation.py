@@ -33,13 +33,19 @@ def build_validator(
     execution: Execution,
     ranks: Ranks,
     split: str = "valid",
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Validator | None:
-    """Loss and scores on the validation or test set; None where there is no such set."""
+    """Loss and scores on the validation or test set; None where there is no such set.
+
+    It gives up with `Interrupted` when `interrupted` says so.
+    """
     raw, cleaned = getattr(data.raw, split), getattr(data.cleaned, split)
     if raw is None:
         return None
     table = tokenized(config, cleaned, data.tokenizer, max_pieces=0)
-    translator = LineTranslator(model, data.tokenizer, execution.device, **translation_options(config))
+    translator = LineTranslator(
+        model, data.tokenizer, execution.device, **translation_options(config), interrupted=interrupted
+    )
     sources, references = zip(*raw, strict=True)
     batches = ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces))
     stage = {"valid": "validation"}.get(split, split)
@@ -54,6 +60,7 @@ def build_validator(
         score=_scorer(config.data.target),
         draw_attention=lambda lines: list(attention_images(translator, lines)),
         num_samples=config.trainer.num_samples,
+        interrupted=interrupted,
     )
 
 

@@ -93,7 +93,7 @@ def _bootstrap_differences(
     for sample in range(num_samples):
         chosen = generator.choice(len(a), size=len(a), replace=True)
         differences[sample] = abs(_score(metric, rows_b[chosen].sum(0)) - _score(metric, rows_a[chosen].sum(0)))
-    result: "np.ndarray[Any, Any]" = differences - differences.mean()
+    result: np.ndarray[Any, Any] = differences - differences.mean()
     return result
 
 

@@ -12,20 +12,26 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
+from translator.errors import Interrupted, UserError
+
+Result = TypeVar("Result")
 _BUCKET_BYTES = 32 * 2**20
 _PATIENCE_SECONDS = 2.0  # for the other ranks to report why they ended
 _NO_LIMIT = timedelta(days=365)
+_POLL_SECONDS = 0.02
+_STOP_KEY = "stop"
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Ranks:
     rank: int = 0
     count: int = 1
     patient_group: Any = None  # a process group without a timeout
+    store: Any = None  # of keys and values, shared by all ranks
 
     @property
     def is_main(self) -> bool:
@@ -69,10 +76,41 @@ class Ranks:
             gradients.append(parameter.grad)
         self.sum_tensors(gradients)
 
-    def wait_for_all(self) -> None:
-        """Returns when every rank has called it, however long one of them takes."""
-        if self.count > 1:
-            dist.barrier(self.patient_group)
+    def wait_for_all(self, while_waiting: Callable[[], object] = lambda: None) -> None:
+        """Returns when every rank has called it, however long one of them takes.
+
+        Polls, because Python handles no signal while a collective operation blocks.
+        """
+        if self.count == 1:
+            return
+        arrival = dist.barrier(self.patient_group, async_op=True)
+        while not arrival.is_completed():
+            while_waiting()
+            time.sleep(_POLL_SECONDS)
+        arrival.wait()  # raises where a rank was lost
+
+    def gather_work(self, work: Callable[[], Result], interrupted: Callable[[], bool]) -> list[Result]:
+        """Every rank's result of work that may be given up, in order of rank, on every rank.
+
+        `interrupted` says whether this process should stop; the work polls it and raises `Interrupted`. Where one rank
+        has given up, all of them raise `Interrupted`, so that they remain in step.
+        """
+        results: list[Result] = []
+        with suppress(Interrupted):
+            results.append(work())
+        self.wait_for_all(while_waiting=interrupted)
+        gathered = self.gather(results)
+        if not all(gathered):
+            raise Interrupted
+        return [result for of_rank in gathered for result in of_rank]
+
+    def tell_to_stop(self) -> None:
+        """Leaves word for the other ranks, which may be busy for long and look for it now and then."""
+        if self.store is not None:
+            self.store.set(_STOP_KEY, "")
+
+    def were_told_to_stop(self) -> bool:
+        return self.store is not None and self.store.check([_STOP_KEY])
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value, in order of rank, on every rank."""
@@ -101,6 +139,11 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
+def num_restarts() -> int:
+    """How often `torchrun --max-restarts` has started the processes anew."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
 @contextmanager
 def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Ranks]:
     """Joins the other processes where `torchrun` started several, and explains why when the job fails."""
@@ -108,6 +151,8 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
         yield Ranks()
         return
     store, rank, count = next(iter(rendezvous("env://")))
+    # torchrun --max-restarts keeps the store, in which the addresses of the processes that died are still written.
+    store = PrefixStore(f"attempt-{num_restarts()}", store)
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if device_type == "cuda" else "gloo",
         store=store,
@@ -115,16 +160,23 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
         world_size=count,
         timeout=timedelta(minutes=timeout_minutes),
     )
-    ranks = Ranks(rank, count, dist.new_group(backend="gloo", timeout=_NO_LIMIT))
+    ranks = Ranks(rank, count, dist.new_group(backend="gloo", timeout=_NO_LIMIT), store)
     try:
         yield ranks
     except Exception as error:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends all ranks at once; explain first
         # Skip destroy_process_group: it would block on dead ranks. The exit code makes torchrun end the others.
-        print(_explain_failure(store, ranks, error), file=sys.stderr, flush=True)
+        explanation = _explain_failure(store, ranks, error)
+        if not isinstance(error, UserError):  # which the command shows
+            print(explanation, file=sys.stderr, flush=True)
         raise
     dist.destroy_process_group()
+
+
+def refuse_together(ranks: Ranks, message: str) -> NoReturn:
+    """Ends all ranks, which have found the same fault at the same time; the first one says why."""
+    raise UserError(message) if ranks.is_main else SystemExit(2)
 
 
 def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:

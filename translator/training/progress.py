@@ -5,8 +5,8 @@ from typing import Any
 
 # Kept free for the end of a run with a deadline as long as no validation has been timed.
 _UNKNOWN_RESERVE = 0.05
-# By this share of the time a first validation is made, so that its cost is known.
-_FIRST_VALIDATION = 1 / 3
+# By this share of the time that is left after the start a first validation is made, so that its cost is known.
+_FIRST_VALIDATION = 1 / 4
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Progress:
     """Everything about the past of a run that decides its future. Stored as JSON."""
 
     update: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # since the process was started, and of the processes before it
+    startup_seconds: float = 0.0  # of these, before the first update and after each resuming
     epoch: int = 0  # finished ones
     num_batches: int = 0  # micro-batches of each rank
     epoch_batches: int = 0  # … when the last epoch ended
@@ -41,7 +42,8 @@ class Progress:
     num_skipped: int = 0
     validated_at: int = 0  # update of the last validation
     validated_epoch: int = 0
-    validation_seconds: float = 0.0
+    validation_seconds: float = 0.0  # the slower one of the latest two
+    reserve_seconds: float = 0.0  # that the end of the run will need; 0 = not known yet
     last_score: float | None = None
     best_score: float | None = None
     best_update: int = 0
@@ -72,12 +74,15 @@ class Plan:
 
     settings: TrainerSettings
 
+    @property
+    def num_validations_at_the_end(self) -> float:
+        """The last one, that of the average and the test set, which is not part of the loop, in its proportion."""
+        return 1 + (self.settings.average != "none") + self.settings.work_after_fit
+
     def training_seconds(self, progress: Progress) -> float:
         """The part of the given time in which updates are made; the rest is for the final validation and evaluation."""
         assert self.settings.max_seconds is not None
-        validations = 1 + (self.settings.average != "none") + self.settings.work_after_fit
-        reserve = validations * progress.validation_seconds or _UNKNOWN_RESERVE * self.settings.max_seconds
-        return max(self.settings.max_seconds - reserve, self.settings.max_seconds / 2)
+        return self.settings.max_seconds - (progress.reserve_seconds or _UNKNOWN_RESERVE * self.settings.max_seconds)
 
     def expected_updates(self, progress: Progress) -> float:
         """How many updates there will be in all: by the limits, and at the average pace so far."""
@@ -86,8 +91,11 @@ class Plan:
         per_epoch = settings.batches_per_epoch or progress.epoch_batches / max(1, progress.epoch)
         if done and settings.max_epochs and per_epoch:
             totals.append(done * settings.max_epochs * per_epoch / progress.num_batches)
-        if done and settings.max_seconds and progress.seconds > 0:
-            totals.append(done * self.training_seconds(progress) / progress.seconds)
+        if done and settings.max_seconds and progress.seconds > progress.startup_seconds:
+            share_done = (progress.seconds - progress.startup_seconds) / max(
+                1e-9, self.training_seconds(progress) - progress.startup_seconds
+            )
+            totals.append(done / share_done)
         return max(min(totals), done)
 
     def reason_to_stop(self, progress: Progress) -> str | None:
@@ -106,8 +114,9 @@ class Plan:
         if progress.update == progress.validated_at:
             return False
         if self.settings.max_seconds:
+            time_left = self.settings.max_seconds - progress.startup_seconds
             is_unknown = progress.validation_seconds == 0
-            if is_unknown and progress.seconds > _FIRST_VALIDATION * self.settings.max_seconds:
+            if is_unknown and progress.seconds > progress.startup_seconds + _FIRST_VALIDATION * time_left:
                 return True
             # One that ends after the last update would take the place of the final one, before the rate has decayed.
             if progress.seconds + progress.validation_seconds > self.training_seconds(progress):

@@ -1,28 +1,38 @@
-"""Ctrl-C and SIGTERM ask the loop to stop at a good moment instead of tearing it down."""
+"""Stop signals are noted by their handlers and acted upon by the loops, which ask now and then whether one has come.
+
+A handler runs between any two instructions, in a destructor or a weakref callback as well, where Python swallows every
+exception. So none is raised there: whatever takes long polls `Interruption.requested` and raises `Interrupted` itself.
+"""
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from translator.training.distributed import Ranks
 
-class Interrupted(Exception):  # noqa: N818 - a request, not an error
-    """Raised inside `StopSignals.interruptible` when a signal arrives there."""
+# SIGHUP comes when a terminal is closed; SIGUSR1 is the warning that SLURM sends with --signal=USR1@SECONDS.
+STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)]
+SAME_CTRL_C = 1.0  # seconds: torchrun passes on the SIGINT that the terminal has already sent to its processes
+_LOOK_SECONDS = 1.0  # between two looks at what the other ranks have received
 
 
 class StopSignals:
-    """Within its `with`, the first SIGINT or SIGTERM is only noted in `received`; a second SIGINT aborts at once."""
+    """Within its `with`, stop signals are only noted in `received`; a second Ctrl-C aborts at once."""
 
-    def __init__(self) -> None:
-        self.received = 0
-        self._interruptible = False
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.received = 0  # the number of the first one
+        self._clock = clock
+        self._received_at = 0.0
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in STOP_SIGNALS:
+                if number != signal.SIGINT and signal.getsignal(number) == signal.SIG_IGN:
+                    continue  # as nohup has it for SIGHUP
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
@@ -31,22 +41,58 @@ class StopSignals:
     ) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
-
-    @contextmanager
-    def interruptible(self, allowed: bool = True) -> Iterator[None]:
-        """Work that can be given up and done again later, such as a validation: a signal raises `Interrupted`."""
-        self._interruptible = allowed
-        try:
-            if allowed and self.received:
-                raise Interrupted
-            yield
-        finally:
-            self._interruptible = False
+        self._previous.clear()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.received and number == signal.SIGINT:
+        if not self.received:
+            self.received, self._received_at = number, self._clock()
+        elif number == signal.SIGINT and self._clock() - self._received_at > SAME_CTRL_C:
+            signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            )  # should this exception be swallowed, a third one still ends it
             raise KeyboardInterrupt
-        self.received = self.received or number
-        if self._interruptible:
-            self._interruptible = False
-            raise Interrupted
+
+
+class Interruption:
+    """Whether this process or another rank was asked to stop."""
+
+    def __init__(
+        self,
+        signals: StopSignals | None = None,
+        ranks: Ranks | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._signals = signals or StopSignals()
+        self._ranks = ranks or Ranks()
+        self._clock = clock
+        self._has_told = self._was_told = False
+        self._next_look = 0.0
+
+    @property
+    def received(self) -> int:
+        """The number of the signal that this process has received, or 0."""
+        return self._signals.received
+
+    def requested(self) -> bool:
+        """Cheap enough to be called at every step of a search, by any thread.
+
+        The ranks learn of it at different moments: before they meet again they must agree (`Ranks.gather_work`).
+        """
+        if self.received:
+            if not self._has_told:
+                self._has_told = True
+                self._ranks.tell_to_stop()
+            return True
+        if not self._was_told and self._ranks.count > 1 and self._clock() >= self._next_look:
+            self._next_look = self._clock() + _LOOK_SECONDS
+            self._was_told = self._ranks.were_told_to_stop()
+        return self._was_told
+
+    def agreed(self) -> int:
+        """The number of a signal that any rank has received, or 0; all ranks must ask at the same time."""
+        return int(self._ranks.maximum(self.received)[0])
+
+
+def stop_message(number: int, moment: str, run: object) -> str:
+    """The last line of a run that a signal has stopped."""
+    return f"stopped by {signal.Signals(number).name} {moment}; continue with resume={run}"

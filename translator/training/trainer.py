@@ -1,7 +1,6 @@
 """The training loop. It receives finished objects and does nothing but run them in the right order."""
 
 import contextlib
-import signal as signal_module
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import torch
 
 from translator.data.batching import Batch
-from translator.errors import UserError
+from translator.errors import Interrupted, UserError
 from translator.models.base import Seq2Seq
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
@@ -22,7 +21,8 @@ from translator.training.monitor import Monitor, UpdateReport
 from translator.training.precision import Execution
 from translator.training.progress import Plan, Progress, TrainerSettings
 from translator.training.random_state import untouched_random_state
-from translator.training.signals import Interrupted, StopSignals
+from translator.training.run_time import RunTime
+from translator.training.signals import Interruption, stop_message
 from translator.training.snapshots import Snapshots
 from translator.training.updater import UpdateOutcome, Updater
 from translator.training.validation import ValidationResult
@@ -63,24 +63,33 @@ class Trainer:
         settings: TrainerSettings,
         execution: Execution,
         ranks: Ranks | None = None,
+        interruption: Interruption | None = None,
         ema: ExponentialMovingAverage | None = None,
         teacher_forcing: Callable[[int], float] = lambda update: 1.0,
+        estimate_validation: Callable[[Seq2Seq], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        started: float | None = None,
     ) -> None:
+        """`started` is when the time of the run began, by the clock; without it, it begins with `fit`.
+
+        `estimate_validation` gives the seconds that a validation will take, on all ranks the same.
+        """
         self.model = model
         self.learning_rate = learning_rate
         self.loader = loader
         self.validator = validator
+        self.estimate_validation = estimate_validation
         self.checkpoints = checkpoints
         self.monitor = monitor
         self.settings = settings
         self.execution = execution
         self.ranks = ranks or Ranks()
+        self.interruption = interruption or Interruption()
         self.ema = ema
         self.teacher_forcing = teacher_forcing
-        self.clock = clock
         self.progress = Progress()
         self.plan = Plan(settings)
+        self.time = RunTime(self.plan, clock, started)
         self.updater = Updater(
             model=model,
             loss=loss,
@@ -121,40 +130,48 @@ class Trainer:
             self.ema.load(dict(self.model.named_parameters()))  # on every rank the first rank's weights
         self.model.train()
         self.monitor.start(self.progress.update)
-        self._clock_zero = self.clock() - self.progress.seconds
-        with StopSignals() as signals:
-            reason, number = self._run(signals)
-            if reason == "signal":
-                self.snapshots.save(self.progress, self._seconds(), required=True)
-            else:
-                try:
-                    validate = lambda: self._run_validator(signals)  # noqa: E731
-                    return self._result(reason, 0, *self.final_weights.choose(self.progress, self.settings, validate))
-                except Interrupted:
-                    number = signals.received
+        self.time.begin(self.progress)
+        reason, number = self._run()
+        chosen = None
+        if number:
+            self.snapshots.save(self.progress, self.time.seconds, required=True)
+        else:
+            # The last checkpoint has everything, so a stop from here on needs no other: resuming chooses again.
+            with contextlib.suppress(Interrupted):
+                chosen = self.final_weights.choose(self.progress, self.settings, self._run_validator)
+            number = self.interruption.agreed()
+        if chosen is not None and not number:
+            return self._result(reason, 0, *chosen)
         if self.ranks.is_main:
-            name, run = signal_module.Signals(number).name, self.final_weights.file.parent
-            self.monitor.notify(f"stopped by {name} after update {self.progress.update}; continue with resume={run}")
+            moment, run = f"after update {self.progress.update}", self.final_weights.file.parent
+            self.monitor.notify(stop_message(number, moment, run))
         return self._result("signal", number, "interrupted", {})
 
-    def _run(self, signals: StopSignals) -> tuple[str, int]:
+    def _run(self) -> tuple[str, int]:
         """Updates and validates until there is a reason to stop; a signal's number comes with it."""
         batches = iter(self.loader)
         while True:
             # The ranks must decide alike, so they agree on the time and on whether anyone was asked to stop.
-            self.progress.seconds, number = self.ranks.maximum(self._seconds(), signals.received)
+            self.progress.seconds, number, self.progress.reserve_seconds = self.ranks.maximum(
+                self.time.seconds, self.interruption.received, self.time.reserve(self.progress)
+            )
             if number:
                 return "signal", int(number)
+            if self.estimate_validation is not None and self.time.estimate_is_due(self.progress):
+                with contextlib.suppress(Interrupted):
+                    self._estimate(self.estimate_validation)
+                continue
             reason = self.plan.reason_to_stop(self.progress)
             if reason and self.progress.validated_at == self.progress.update:
                 return reason, 0
             if reason or self.plan.validation_is_due(self.progress):
                 with contextlib.suppress(Interrupted):
-                    self._validate(signals)
+                    self._validate()
                 continue
-            self._update(batches)
+            with self.time.of_update():
+                self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
-                self.snapshots.save(self.progress, self._seconds())
+                self.snapshots.save(self.progress, self.time.seconds)
 
     def _update(self, batches: Iterator[Batch]) -> None:
         progress = self.progress
@@ -205,26 +222,37 @@ class Trainer:
             f" allow a few such updates (trainer.max_skipped={max_skipped})"
         )
 
-    def _validate(self, signals: StopSignals) -> None:
-        started = self.clock()
-        with self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext():
-            result = self._run_validator(signals)
+    def _validate(self) -> None:
+        started = self.time.seconds
+        with self._evaluated_weights():
+            result = self._run_validator()
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
-        (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)
+        self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0])
         self.monitor.validation(self.progress.update, result, is_best=is_best)  # a checkpoint says that this is done
-        self.snapshots.save(self.progress, self._seconds())
+        self.snapshots.save(self.progress, self.time.seconds)
         if is_best:
             self.final_weights.publish_best(self.progress)
-        (self.progress.validation_seconds,) = self.ranks.maximum(self.clock() - started)  # now with the writing
+        self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0], is_over=True)
+        self._warn_of_delay()
         self.monitor.start_window()
 
-    def _run_validator(self, signals: StopSignals) -> ValidationResult:
-        # A single process can give up a validation and do it again after resuming; several would lose each other.
-        with untouched_random_state(self.execution.device), signals.interruptible(self.ranks.count == 1):
-            return self.validator(self.model)
+    def _estimate(self, estimate_validation: Callable[[Seq2Seq], float]) -> None:
+        with self._evaluated_weights(), untouched_random_state(self.execution.device):
+            self.time.note_estimate(self.progress, estimate_validation(self.model))
+        self._warn_of_delay()
 
-    def _seconds(self) -> float:
-        return self.clock() - self._clock_zero
+    def _warn_of_delay(self) -> None:
+        warning = self.time.delay(self.progress)
+        if warning and self.ranks.is_main:
+            self.monitor.notify(warning)
+
+    def _evaluated_weights(self) -> contextlib.AbstractContextManager[None]:
+        return self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext()
+
+    def _run_validator(self) -> ValidationResult:
+        """Raises `Interrupted`, on all ranks at once, when a signal comes: it can be made up for after resuming."""
+        with untouched_random_state(self.execution.device):
+            return self.validator(self.model)
 
     def _result(self, reason: str, number: int, origin: str, figures: dict[str, Any]) -> TrainingResult:
         self.monitor.close_bar()

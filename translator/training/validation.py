@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 
 from translator.data.batching import Batch
+from translator.errors import Interrupted
 from translator.evaluation.metrics import METRICS
 from translator.models.base import Seq2Seq, evaluation_mode
 from translator.training.distributed import Ranks
@@ -17,6 +18,7 @@ from translator.training.interfaces import Loss
 from translator.training.precision import Execution
 
 COLLAPSE_RATE = 0.3  # of the translations: more that are empty, copied or repetitive than this is worth a warning
+_NUM_ESTIMATED = 64  # sentences whose translation is timed to estimate that of all
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,12 @@ class Validator:
     score: Callable[[list[str], list[str], list[str]], TextScores] | None = None
     draw_attention: Callable[[list[str]], list[Any]] | None = None
     num_samples: int = 4
+    interrupted: Callable[[], bool] = lambda: False  # polled; where it says so on any rank, all raise `Interrupted`
+
+    @property
+    def size(self) -> int:
+        """A measure of the work: the characters of all sources."""
+        return sum(map(len, self.sources))
 
     def limited(self, num_sentences: int) -> Self:
         """Only the first sentences and the first batch, for callers that need a validation but not its result."""
@@ -103,14 +111,31 @@ class Validator:
             references=self.references[:num_sentences],
         )
 
+    def estimate_seconds(self, model: Seq2Seq) -> float:
+        """About how long a validation would take, from a few sentences spread over the set; on all ranks the same."""
+        step = max(1, len(self.sources) // _NUM_ESTIMATED)
+        sample = replace(
+            self,
+            batches=list(islice(self.batches, 1)),
+            sources=self.sources[::step],
+            references=self.references[::step],
+            num_samples=0,
+        )
+        translating = sample(model).seconds * self.size / max(1, sample.size)
+        # Pictures are as many for a sample as for the whole set, and the first one takes longest.
+        shown = slice(0, self.num_samples)
+        pictures = replace(
+            sample, sources=self.sources[shown], references=self.references[shown], num_samples=self.num_samples
+        )
+        return translating + pictures(model).seconds
+
     @torch.no_grad()
     def __call__(self, model: Seq2Seq) -> ValidationResult:
         started = time.monotonic()
+        shown = list(self.sources[: self.num_samples]) if self.translate_lines else []
         with evaluation_mode(model):
             loss_sum, part_sums, num_tokens = self._loss(model)
-            hypotheses = self._translate()
-            shown = list(self.sources[: self.num_samples]) if hypotheses else []
-            images = self.draw_attention(shown) if shown and self.draw_attention and self.ranks.is_main else []
+            hypotheses, images = self._translate(shown)
         scores = (
             self.score(hypotheses, list(self.references), list(self.sources)) if hypotheses and self.score else None
         )
@@ -129,27 +154,41 @@ class Validator:
         """The loss, its parts and the target tokens, each summed over the batches of all ranks."""
         loss_sum, num_tokens = 0.0, 0
         parts: dict[str, float] = {}
-        for number, batch in enumerate(self.batches):
-            if number % self.ranks.count != self.ranks.rank:
-                continue
+        for of_rank in self.ranks.gather_work(lambda: self._own_loss(model), self.interrupted):
+            loss_sum, num_tokens = loss_sum + of_rank[0], num_tokens + of_rank[2]
+            _add(parts, of_rank[1])  # a rank without a batch does not know the names
+        return loss_sum, parts, num_tokens
+
+    def _own_loss(self, model: Seq2Seq) -> tuple[float, dict[str, float], int]:
+        """The same over the batches of this rank."""
+        loss_sum, num_tokens = 0.0, 0
+        parts: dict[str, float] = {}
+        for batch in islice(self.batches, self.ranks.rank, None, self.ranks.count):
+            if self.interrupted():
+                raise Interrupted
             with self.execution.autocast():
                 output = self.loss(model, batch.to(self.execution.device))
             loss_sum, num_tokens = loss_sum + output.loss_sum.item(), num_tokens + output.num_tokens
             _add(parts, {name: part.item() for name, part in output.parts.items()})
-        loss_sum, all_tokens = self.ranks.sum(loss_sum, num_tokens)
-        all_parts: dict[str, float] = {}
-        for of_rank in self.ranks.gather(parts):  # a rank without a batch does not know the names
-            _add(all_parts, of_rank)
-        return loss_sum, all_parts, int(all_tokens)
+        return loss_sum, parts, num_tokens
 
-    def _translate(self) -> list[str]:
-        if self.translate_lines is None:
-            return []
-        shares = self.ranks.gather(self.translate_lines(list(self.sources[self.ranks.rank :: self.ranks.count])))
+    def _translate(self, shown: list[str]) -> tuple[list[str], list[Any]]:
+        """The translations of all lines, on every rank, and on the first rank the images of the lines to be shown."""
+        translate = self.translate_lines
+        if translate is None:
+            return [], []
+        images: list[Any] = []
+
+        def work() -> list[str]:
+            share = translate(list(self.sources[self.ranks.rank :: self.ranks.count]))
+            if shown and self.draw_attention and self.ranks.is_main:
+                images.extend(self.draw_attention(shown))
+            return share
+
         hypotheses = [""] * len(self.sources)
-        for rank, share in enumerate(shares):
+        for rank, share in enumerate(self.ranks.gather_work(work, self.interrupted)):
             hypotheses[rank :: self.ranks.count] = share
-        return hypotheses
+        return hypotheses, images
 
 
 def _add(sums: dict[str, float], values: dict[str, float]) -> None:

@@ -117,7 +117,7 @@ def _check(overrides: Sequence[str]) -> Config | None:
     for config in configs:
         if config.resume or config.run_dir:
             name = "resume" if config.resume else "run_dir"
-            raise UserError(f"{name}={config.run_dir}: a temporary folder is used; leave it out")
+            raise UserError(f"{name}={getattr(config, name)}: a temporary folder is used; leave it out")
     return configs[0] if configs else None
 
 

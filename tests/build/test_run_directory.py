@@ -1,0 +1,93 @@
+"""`resume=auto`: one command line that starts a run or continues it."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from translator import cli
+from translator.build.run_directory import decide_resume, is_complete
+from translator.config import Config, save_file
+from translator.runs.directory import RunDirectory
+from translator.training.distributed import Ranks
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def configuration(*arguments: str) -> Config:
+    return cast(Config, cli.main(lambda config: config, list(arguments))[0])
+
+
+def make_run(name: str, config: Config, age: int = 0, is_finished: bool = False) -> RunDirectory:
+    run = RunDirectory(Path("runs") / name)
+    run.create(identity={}, details={})
+    save_file(replace(config, resume=False), run.config)
+    os.utime(run.manifest, (1_000_000 - age, 1_000_000 - age))
+    if is_finished:
+        run.metrics.write_text("{}")
+    return run
+
+
+def decide(config: Config) -> tuple[object, str | None]:
+    decided = decide_resume(config, Ranks())
+    assert replace(decided, resume=config.resume, run_dir=config.run_dir) == config
+    return decided.resume, decided.run_dir
+
+
+def test_auto_takes_groups_along_and_starts_where_there_is_no_run() -> None:
+    config = configuration("model=lstm_small", "experiment=smoke", "run_dir=runs/x", "resume=auto")
+    assert config.resume == "auto"
+    assert decide(config) == (False, "runs/x")
+    assert decide(replace(config, run_dir=None)) == (False, None)
+
+
+def test_auto_continues_the_run_in_run_dir() -> None:
+    config = configuration("model=lstm_small", "run_dir=runs/x", "resume=auto")
+    make_run("x", config)
+    assert decide(config) == ("runs/x", "runs/x")
+
+
+def test_auto_without_a_folder_continues_the_newest_unfinished_run_with_the_same_options() -> None:
+    config = configuration("model=lstm_small", "resume=auto")
+    make_run("finished", config, age=0, is_finished=True)
+    make_run("another-model", configuration("model=transformer_tiny"), age=1)
+    make_run("newest", config, age=2)
+    make_run("older", config, age=3)
+    damaged = make_run("damaged", config, age=1)
+    damaged.config.write_text("model: [")
+    assert decide(config) == ("runs/newest", "runs/newest")
+    assert decide(replace(config, seed=7)) == (False, None)
+
+
+def test_processes_that_torchrun_starts_again_continue_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configuration("model=lstm_small", "run_dir=runs/x")
+    make_run("x", config)
+    assert decide(config) == (False, "runs/x"), "the first attempt must not take over somebody's run"
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert decide(config) == ("runs/x", "runs/x")
+    assert decide(replace(config, run_dir=None)) == ("runs/x", "runs/x")
+    assert decide(replace(config, run_dir="runs/x", resume="runs/x")) == ("runs/x", "runs/x")
+
+
+def test_the_first_rank_decides() -> None:
+    class Second(Ranks):
+        def gather(self, value: object) -> list[object]:
+            assert value is None
+            return ["runs/elsewhere", value]
+
+    decided = decide_resume(configuration("resume=auto"), Second(1, 2))
+    assert (decided.resume, decided.run_dir) == ("runs/elsewhere", "runs/elsewhere")
+
+
+def test_a_run_is_complete_until_something_is_changed() -> None:
+    config = configuration("model=lstm_small", "run_dir=runs/x", "resume=auto")
+    run = make_run("x", config)
+    assert not is_complete(config)
+    run.metrics.write_text("{}")
+    assert is_complete(config)
+    assert not is_complete(replace(config, trainer=replace(config.trainer, max_updates=11)))
