@@ -17,6 +17,7 @@ from support.fake_command import SlowTranslator
 from support.fake_models import ByteTokenizer
 from support.processes import environment
 from translator import translate_files
+from translator.decoding import memory
 from translator.translate import main
 
 Command = Callable[..., tuple[int, bytes, str]]
@@ -203,7 +204,6 @@ def test_attention_maps_are_written_as_pictures_and_as_a_page(translate: Command
         (["a.txt", "--attention", "a.txt"], "--attention a.txt/index.html: cannot be written"),
         (["a.txt", "--prefix", "-"], "--prefix -: prefixes are not read from the standard input"),
         (["a.txt", "--forbid", "\udcff"], "a forbidden word must be valid UTF-8"),
-        (["a.txt", "--beam", "90000"], "--beam 90000: a sentence of 4 pieces needs about"),
         (["-", "-"], "the standard input can be read only once"),
         (["a.txt", "-o", "/dev/full"], "-o /dev/full: cannot be written (No space left on device)"),
         (["a.txt", "-o", "/dev/null", "--resume"], "--resume: /dev/null is a device or a pipe"),
@@ -220,6 +220,16 @@ def test_mistakes_get_one_clear_line(translate: Command, tmp_path: Path, argumen
     assert message in err
     assert err.count("\n") == 1
     assert [path.read_text(encoding="utf-8") for path in inputs] == ["one\n"] * len(inputs)
+
+
+def test_a_beam_that_does_not_fit_into_memory_is_refused_by_its_flag(
+    translate: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda device: 1_000_000)
+    code, out, err = translate("--beam", "5000", stdin=b"one\n")
+    assert (code, out) == (2, b"")
+    assert err.startswith("translate: --beam 5000: a sentence of 4 pieces needs about")
+    assert err.count("\n") == 1
 
 
 def test_links_pipes_and_devices_stay_what_they_are(translate: Command, tmp_path: Path) -> None:
@@ -293,7 +303,7 @@ def test_models_that_cannot_be_used_get_one_clear_line(tmp_path: Path, capsys: p
     assert "newer version" in error(run)
     (run / "manifest.json").write_text("{", encoding="utf-8")
     assert "damaged" in error(run)
-    assert "not a training run" in error(run / "config.yaml")
+    assert "is a file; give the directory of a training run" in error(run / "config.yaml")
 
 
 def test_answers_come_while_the_input_is_still_open() -> None:
