@@ -64,6 +64,13 @@ def test_auto_without_a_folder_continues_the_newest_unfinished_run_with_the_same
     assert decide(replace(config, seed=7)) == (False, None)
 
 
+def test_auto_leaves_a_run_alone_that_another_process_trains() -> None:
+    config = configuration("model=lstm_small", "resume=auto")
+    newest, _ = make_run("newest", config, age=1), make_run("older", config, age=2)
+    with newest.locked():
+        assert decide(config) == ("runs/older", "runs/older")
+
+
 def test_processes_that_torchrun_starts_again_continue_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     config = configuration("model=lstm_small", "run_dir=runs/x")
     make_run("x", config)

@@ -410,6 +410,13 @@ def test_a_limit_without_time_for_the_validations_is_said_to_be_too_short(tmp_pa
     assert "too short" not in lines.getvalue()
 
 
+def test_a_start_that_took_all_the_time_is_followed_by_one_update(tmp_path: Path) -> None:
+    result = timed_trainer(tmp_path, FakeTime(1.0), [], max_seconds=200.0, started=700.0).fit()
+    assert result.stopped_by == "max_time"
+    assert result.progress.update == 1
+    assert len(result.progress.history) == 1
+
+
 def test_a_run_with_little_time_trains_on_while_that_makes_validations_quicker(tmp_path: Path) -> None:
     """Untrained models never end their sentences: stopping at once would take longer than a little more training."""
     clock, rates = FakeTime(0.0, update=0.1), []

@@ -39,13 +39,20 @@ def is_complete(config: Config) -> bool:
 
 
 def _run_to_continue(config: Config) -> Path | None:
-    """The run in run_dir or, where none is named, the newest unfinished one with this configuration."""
+    """The run in run_dir or, where none is named, the newest unfinished one with these options that nobody trains."""
     if config.run_dir:
         run = RunDirectory(resolve_run(Path(config.run_dir)))
         return run.path if run.manifest.exists() else None
     manifests = sorted(RUNS.glob("*/manifest.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     runs = (RunDirectory(path.parent) for path in manifests if not path.parent.is_symlink())
-    return next((run.path for run in runs if run.is_unfinished and _has_configuration(run, config)), None)
+    candidates = (run for run in runs if run.is_unfinished and _has_configuration(run, config))
+    return next((run.path for run in candidates if _is_idle(run)), None)
+
+
+def _is_idle(run: RunDirectory) -> bool:
+    with suppress(UserError), run.locked():
+        return True
+    return False
 
 
 def _has_configuration(run: RunDirectory, config: Config) -> bool:

@@ -106,7 +106,8 @@ class Plan:
             return "max_updates"
         if 0 < settings.max_epochs <= progress.epoch:
             return "max_epochs"
-        if settings.max_seconds and progress.seconds >= self.training_seconds(progress):
+        # Even a start that took all the time is followed by one update, so that there is a model to validate.
+        if settings.max_seconds and progress.update and progress.seconds >= self.training_seconds(progress):
             return "max_time"
         return None
 
