@@ -59,10 +59,10 @@ def run(config: Config, *, started: float | None = None, num_held_out: int | Non
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
         config = decide_resume(config, ranks)
         check_same_options(config, ranks)
+        check_places(config)
         finished = _finished(config, ranks)
         if finished is not None:
             return finished
-        check_places(config)
         data = _prepare_in_turn(config, ranks)
         check_same_data(data, ranks)
         seed_everything(config.seed)

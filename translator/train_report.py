@@ -15,7 +15,7 @@ from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
 from translator.training.monitor import Monitor, format_seconds
 from translator.training.trainer import TrainingResult
-from translator.training.validation import ValidationResult
+from translator.training.validation_result import ValidationResult
 
 
 def report(

@@ -163,7 +163,7 @@ def test_all_checkpoints_damaged(run: Path) -> None:
     for path in run.glob("checkpoints/step-*/state.json"):
         flip(path)
     with pytest.raises(UserError, match=r"checkpoints: every checkpoint is damaged; start a new run"):
-        cli.main(train.run, [f"resume={run}"])
+        cli.main(train.run, [f"resume={run}", "trainer.max_updates=8"])
 
 
 def test_a_run_or_checkpoint_of_a_newer_version_is_refused(run: Path, finished: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_run_or_checkpoint_of_a_newer_version_is_refused(run: Path, finished: 
     (checkpoint / "checksums.json").unlink()
     write_checksums(checkpoint)
     with pytest.raises(UserError, match=r"step-00000004: written by a newer version .*; update translator$"):
-        cli.main(train.run, [f"resume={run}"])
+        cli.main(train.run, [f"resume={run}", "trainer.max_updates=8"])
 
 
 def test_weights_without_checksum_are_refused_unless_an_earlier_version_made_the_run(

@@ -22,7 +22,8 @@ from translator.training.progress import TrainerSettings
 from translator.training.schedule import LearningRate
 from translator.training.signals import Interruption
 from translator.training.trainer import Trainer
-from translator.training.validation import TextScores, Validator
+from translator.training.validation import Validator
+from translator.training.validation_result import TextScores
 
 VOCAB_SIZE = 23
 

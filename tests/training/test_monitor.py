@@ -18,7 +18,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from translator.training.event_log import EventLog
 from translator.training.monitor import Monitor, UpdateReport, format_seconds, model_summary
-from translator.training.validation import Sample, TextScores, ValidationResult
+from translator.training.validation_result import Sample, TextScores, ValidationResult
 
 
 class Terminal(io.StringIO):
@@ -225,7 +225,9 @@ def test_the_bar_tells_the_time_left_within_80_columns() -> None:
         monitor = Monitor(None, log_every=10_000, stream=stream)
         monitor.start(0)
         monitor.update(replace(report(1_234_567), loss_sum=123.456, progress=0.5, seconds_left=45_000))
-        shown = os.read(ours, 10_000).decode()
+        shown = ""
+        while "update" not in shown:  # a terminal hands out what was written in pieces
+            shown += os.read(ours, 10_000).decode()
         monitor.close()
     os.close(ours)
     drawn = next(line for line in shown.split("\r") if "update" in line)

@@ -21,7 +21,7 @@ from translator.training.interfaces import LossOutput
 from translator.training.monitor import Monitor
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
-from translator.training.validation import TextScores
+from translator.training.validation_result import TextScores
 
 
 def test_it_learns(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 from support.training_toys import make_batch, make_model, make_validator
 from translator.errors import Interrupted
 from translator.training.distributed import Ranks
-from translator.training.validation import TextScores, ValidationResult
+from translator.training.validation_result import TextScores, ValidationResult
 
 
 class OneOfTwo(Ranks):

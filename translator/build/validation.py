@@ -19,7 +19,8 @@ from translator.runs.translation import translation_options
 from translator.training.distributed import Ranks
 from translator.training.objectives import build_loss
 from translator.training.precision import Execution
-from translator.training.validation import TextScores, Validator
+from translator.training.validation import Validator
+from translator.training.validation_result import TextScores
 
 # Pieces of a line that count in the loss. Training leaves longer lines out, but validation keeps every line; a whole
 # chapter on one line would need more memory than any machine has. Translations are of the whole line, in parts.

@@ -34,10 +34,12 @@ def explain_write_errors(option: str, path: Path) -> Iterator[None]:
     """For writing below the folder that the user has given as `option`."""
     try:
         yield
+    except InterruptedError:  # an interruption is no failure to write
+        raise
     except OSError as error:
         raise UserError(
             f"{option}={path}: cannot be written ({reason(error)}); make room or give another folder"
-        ) from (error)
+        ) from error
 
 
 def require_folder(option: str, path: Path) -> Path:

@@ -1,5 +1,7 @@
 """The one place that chooses between a reference formula and its faster form for CPUs."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -16,3 +18,8 @@ def use_kernels(*operands: Tensor) -> bool:
     if dtype not in (torch.float32, torch.float64):
         return False
     return all(operand.device.type == "cpu" and operand.dtype == dtype for operand in operands)
+
+
+def without_autocast(operand: Tensor) -> AbstractContextManager[object]:
+    """For functions that must compute in the type of their operands. There is no autocast for the `meta` device."""
+    return nullcontext() if operand.is_meta else torch.autocast(operand.device.type, enabled=False)

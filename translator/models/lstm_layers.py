@@ -3,12 +3,11 @@
 Sequences inside the recurrent model are time-first, as a recurrence walks through them: T steps, B rows, H hidden size.
 """
 
-from contextlib import nullcontext
-
 import torch
 from torch import Tensor, nn
 
 from translator.attention.dropout import Dropout
+from translator.kernels.choice import without_autocast
 
 DROPOUT_KINDS = ("ordinary", "variational")
 
@@ -37,7 +36,7 @@ class LstmLayer(nn.Module):
         inputs, hidden, cell = (tensor.to(self.bias.dtype) for tensor in (inputs, hidden, cell))
         start = (hidden.unsqueeze(0).contiguous(), cell.unsqueeze(0).contiguous())  # cuDNN takes no other
         # Meta tensors, which only have shapes, have no autocast.
-        with nullcontext() if inputs.is_meta else torch.autocast(inputs.device.type, enabled=False):
+        with without_autocast(inputs):
             # With biases, one layer, no dropout between layers, in one direction, time first.
             outputs, hidden, cell = torch.lstm(inputs, start, weights, True, 1, 0.0, self.training, False, False)
         return outputs, hidden.squeeze(0), cell.squeeze(0)

@@ -22,7 +22,7 @@ from translator.training.ema import ExponentialMovingAverage
 from translator.training.interfaces import Notify
 from translator.training.progress import Progress, TrainerSettings
 from translator.training.snapshots import report_failed_write
-from translator.training.validation import ValidationResult
+from translator.training.validation_result import ValidationResult
 
 
 @dataclass(frozen=True)

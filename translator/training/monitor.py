@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from translator.evaluation.metrics import describe_scores
 from translator.training.event_log import EventLog
-from translator.training.validation import ValidationResult, perplexity
+from translator.training.validation_result import ValidationResult, perplexity
 
 _BAR_SECONDS = 0.5  # between two redraws
 _BAR_FORMAT = "{percentage:3.0f}%|{bar:10}| {desc}"  # the bar is cut off at the right edge of the terminal

@@ -25,7 +25,7 @@ from translator.training.run_time import RunTime
 from translator.training.signals import Interruption, stop_message
 from translator.training.snapshots import Snapshots
 from translator.training.updater import UpdateOutcome, Updater
-from translator.training.validation import ValidationResult
+from translator.training.validation_result import ValidationResult
 
 _SHOWN_ROWS = 16  # of an update that is not finite
 

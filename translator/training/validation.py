@@ -1,6 +1,5 @@
 """How good the model is now: loss on held-out pairs, and scores of real translations."""
 
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,70 +10,13 @@ import torch
 
 from translator.data.batching import Batch
 from translator.errors import Interrupted
-from translator.evaluation.metrics import METRICS
 from translator.models.base import Seq2Seq, evaluation_mode
 from translator.training.distributed import Ranks
 from translator.training.interfaces import Loss
 from translator.training.precision import Execution
+from translator.training.validation_result import Sample, TextScores, ValidationResult
 
-COLLAPSE_RATE = 0.3  # of the translations: more that are empty, copied or repetitive than this is worth a warning
 _NUM_ESTIMATED = 64  # sentences whose translation is timed to estimate that of all
-
-
-@dataclass(frozen=True)
-class TextScores:
-    """What scoring gives for a list of hypotheses."""
-
-    values: dict[str, float]  # by metric
-    signatures: dict[str, str] = field(default_factory=dict)  # metric: sacreBLEU signature
-    rates: dict[str, float] = field(default_factory=dict)  # empty, copied, repeating …: share of the hypotheses
-
-
-@dataclass(frozen=True)
-class Sample:
-    source: str
-    reference: str
-    hypothesis: str
-
-
-@dataclass(frozen=True)
-class ValidationResult:
-    loss: float  # smoothed as in training, for each target token
-    parts: dict[str, float]  # of the loss, for each target token; `nll` among them
-    num_tokens: int
-    scores: TextScores | None  # None where nothing is translated
-    samples: list[Sample]
-    images: list[Any]  # (height, width, 3) uint8 arrays, attention of the samples
-    seconds: float
-
-    @property
-    def perplexity(self) -> float:
-        return perplexity(self.parts["nll"])
-
-    def score(self, metric: str) -> float:
-        """The loss or the value of a metric, with the sign that makes higher better; what is not finite is worst."""
-        if metric == "loss":
-            score = -self.loss
-        else:
-            assert self.scores is not None, "a text metric needs translations"
-            value = self.scores.values[metric]
-            score = -value if METRICS[metric].lower_is_better else value
-        return score if math.isfinite(score) else -math.inf
-
-    def figures(self) -> dict[str, Any]:
-        """For metrics.json: plain numbers and signatures."""
-        figures: dict[str, Any] = {"loss": self.loss, **self.parts, "perplexity": self.perplexity}
-        if self.scores is not None:
-            figures |= {**self.scores.values, "signatures": self.scores.signatures, "rates": self.scores.rates}
-        return figures
-
-    def warnings(self) -> list[str]:
-        rates = self.scores.rates if self.scores is not None else {}
-        return [f"{rate:.0%} of the translations are {kind}" for kind, rate in rates.items() if rate > COLLAPSE_RATE]
-
-
-def perplexity(nll: float) -> float:
-    return math.exp(min(nll, 700.0))  # a wildly wrong model must not overflow
 
 
 @dataclass
