@@ -143,6 +143,7 @@ def test_a_run_rehearses_before_it_writes_anything(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_every_long_stage_tells_how_far_it_is(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -110,6 +110,7 @@ sys.exit(train.main())
 """
 
 
+@pytest.mark.slow
 def test_a_test_set_that_was_interrupted_is_scored_when_the_same_command_runs_again(
     corpora: Path, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def small_disk(tmp_path: Path) -> Any:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full(small_disk: Path, tmp_path: Path) -> None:
     """It fills up at the first validation; what is published stays whole and there is no traceback."""
     run = small_disk / "run"
