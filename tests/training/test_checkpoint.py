@@ -1,4 +1,4 @@
-"""Checkpoints are whole or not there; damage is found; what is needed is kept."""
+"""Checkpoints are complete or absent; damage is detected; whatever is still needed is kept."""
 
 import errno
 import json
@@ -142,7 +142,7 @@ def test_a_state_of_the_wrong_shape_does_not_keep_the_store_from_opening(tmp_pat
 def test_a_full_disk_never_costs_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_call: int
 ) -> None:
-    """Every flush to the disk of a save fails in turn, also when it replaces a checkpoint of the same step."""
+    """Each of a save's flushes to disk fails in turn, including when it replaces a checkpoint of the same step."""
     store = make_store(tmp_path)
     store.save(1, tensors(1), {}, None)
     store.save(2, tensors(2), {"saved": "first"}, None)
@@ -182,7 +182,7 @@ except OSError as error:
 
 
 def test_a_write_that_the_system_refuses(tmp_path: Path) -> None:
-    """No simulation: the operating system does not let the file grow."""
+    """Not simulated: the operating system does not let the file grow."""
     pytest.importorskip("resource")
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "checkpoints")]
     result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=True)
@@ -230,12 +230,12 @@ for moment in range(100):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process made by fork")
 def test_a_kill_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
-    """A process dies before its first, second, third … change on the disk, until one gets through all its saves."""
+    """A process dies before its first, second, third … change to the disk, until one completes all its saves."""
     subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=environment(), timeout=120, check=True)
     found = []
     for moment in sorted(int(folder.name) for folder in tmp_path.iterdir()):
         store = make_store(tmp_path / str(moment))
-        checkpoint = store.newest(pytest.fail)  # nothing that is listed may be damaged
+        checkpoint = store.newest(pytest.fail)  # no listed checkpoint may be damaged
         assert checkpoint is not None
         assert checkpoint.tensors("model")["w"].tolist() == [float(checkpoint.step)] * 9
         assert not [name for name in names(store) if name.startswith(".")]

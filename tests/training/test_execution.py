@@ -103,7 +103,7 @@ class TestPrecision:
 
 
 def draw() -> list[float]:
-    of_numpy = [float(np.random.rand()), float(np.random.randn())]  # noqa: NPY002 - the global generator is meant
+    of_numpy = [float(np.random.rand()), float(np.random.randn())]  # noqa: NPY002 - the global generator is intended
     return [random.random(), random.gauss(), *of_numpy, torch.rand(()).item()]
 
 
@@ -151,7 +151,7 @@ else:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="concerns glibc on Linux")
 @pytest.mark.parametrize("thread", ["main", "another"])
 def test_memory_is_kept(thread: str) -> None:
-    """64 MB are 16,000 pages: without the setting every round would fault all of them in again."""
+    """64 MB is 16,000 pages: without the setting, every round would fault them all in again."""
     result = subprocess.run(
         [sys.executable, "-c", KEEP, thread], env=environment(), capture_output=True, text=True, check=True, timeout=120
     )

@@ -1,4 +1,4 @@
-"""The loop uses nothing of a loader and of a loss but what the interfaces name."""
+"""The loop uses only those members of a loader and a loss that the interfaces declare."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The training objective. Its chunked form has tests of its own in tests/kernels."""
+"""The training objective. Its chunked form is tested separately in tests/kernels."""
 
 from types import SimpleNamespace
 

@@ -104,7 +104,7 @@ def test_points_beyond_a_checkpoint_disappear_after_resuming(tmp_path: Path) -> 
 
 
 def everything(folder: Path, stream: io.StringIO) -> None:
-    """All that a run does with its monitor."""
+    """Everything a run does with its monitor."""
     monitor = Monitor(folder, log_every=1, texts={"model": "a summary"}, stream=stream)
     monitor.start(0)
     monitor.update(report(1))
@@ -132,7 +132,7 @@ def test_a_full_disk_ends_the_log_but_not_the_run(tmp_path: Path, monkeypatch: p
 def test_a_disk_that_fills_up_behind_the_writer_is_noticed_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """TensorBoard writes in a thread of its own."""
+    """TensorBoard writes in a separate thread."""
 
     def full(*arguments: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -226,7 +226,7 @@ def test_the_bar_tells_the_time_left_within_80_columns() -> None:
         monitor.start(0)
         monitor.update(replace(report(1_234_567), loss_sum=123.456, progress=0.5, seconds_left=45_000))
         shown = ""
-        while "update" not in shown:  # a terminal hands out what was written in pieces
+        while "update" not in shown:  # a terminal delivers the output in pieces
             shown += os.read(ours, 10_000).decode()
         monitor.close()
     os.close(ours)

@@ -1,4 +1,4 @@
-"""Objectives and metrics are named in the configuration; what is not there is refused before anything happens."""
+"""Objectives and metrics are named in the configuration; unknown names are refused before anything happens."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def test_a_new_objective_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def refusal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int, str, list[int]]:
-    """Exit code and message of `translator.train`, and the seeds of the runs that it started."""
+    """Exit code and message of `translator.train`, and the seeds of the runs it started."""
     started: list[int] = []
     monkeypatch.setattr(train, "run", lambda config: started.append(config.seed))
     monkeypatch.setattr(sys, "argv", ["train", *arguments])

@@ -71,7 +71,7 @@ def test_state_survives_being_flattened() -> None:
 
 
 def test_the_toy_loader_goes_on_where_it_was() -> None:
-    """The oracle of the resume tests must itself be right."""
+    """The oracle of the resume tests must itself be correct."""
     whole, first, second = ToyLoader(), ToyLoader(), ToyLoader()
     expected = [batch.indices.tolist() for batch, _ in zip(whole, range(15), strict=False)]
     found = [batch.indices.tolist() for _, batch in zip(range(8), first, strict=False)]

@@ -1,4 +1,4 @@
-"""The probe accepts a right model and names what is wrong with wrong ones, each broken in one deliberate way."""
+"""The probe accepts a correct model and names the fault in incorrect ones, each broken in one deliberate way."""
 
 import copy
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class ToyState(State):
 
 
 class Toy(Seq2Seq):
-    """The smallest model that keeps the contract: the mean of the target so far asks the source by dot products."""
+    """The smallest model that meets the contract: the mean of the target so far queries the source by dot products."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class LeaksTheNextToken(Toy):
 
 
 class LeaksTheLastToken(Toy):
-    """Without any causal mask, and only a little of it."""
+    """No causal mask at all, but the leak is small."""
 
     def means(self, embedded: Tensor) -> Tensor:
         return super().means(embedded) + 0.01 * embedded.mean(1, keepdim=True)
@@ -116,14 +116,14 @@ class IgnoresSourceMask(Toy):
 
 
 class MasksByIdNotByMask(Toy):
-    """Takes id 0 for padding, whatever the mask says: right until another id stands there."""
+    """Treats id 0 as padding, whatever the mask says: correct until another id appears there."""
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
         return super().encode(source, source != 0)
 
 
 class LowersPaddingOnly(Toy):
-    """A mask of -30 where it should be minus infinity: too little to be seen in outputs, too much to be zero."""
+    """A mask of -30 where it should be minus infinity: too small to show in the outputs, too large to be zero."""
 
     def attend(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         scores = queries @ memory.states.transpose(1, 2)
@@ -132,7 +132,7 @@ class LowersPaddingOnly(Toy):
 
 
 class ReadsPaddingInTheEncoder(Toy):
-    """A backward recurrent encoder that starts from the padding: the attention itself is masked rightly."""
+    """A backward recurrent encoder that starts from the padding: the attention itself is masked correctly."""
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
         states, mask, _ = super().encode(source, source_mask)
@@ -140,7 +140,7 @@ class ReadsPaddingInTheEncoder(Toy):
 
 
 class CountsTargetColumns(Toy):
-    """Divides by the width of the batch, as a norm or a mean over padding does."""
+    """Divides by the width of the batch, as a norm or a mean that includes padding does."""
 
     def means(self, embedded: Tensor) -> Tensor:
         return embedded.cumsum(1) / embedded.shape[1]
@@ -293,7 +293,7 @@ def test_the_message_says_what_is_broken_by_how_much_and_where() -> None:
 
 
 def test_the_place_is_where_the_output_moves() -> None:
-    """A model that looks one token ahead moves just before the cut."""
+    """The output of a model that looks one token ahead changes just before the cut."""
     source, source_mask, target_in, target_mask = data(2, (4, 4))
     report = probe(make(LeaksTheNextToken), source, source_mask, target_in[:, :2], target_mask[:, :2])
     future = report.findings[0]

@@ -1,4 +1,4 @@
-"""A run that was broken off anywhere and resumed ends with the same weights, bit for bit."""
+"""A run interrupted anywhere and resumed ends with the same weights, bit for bit."""
 
 import io
 from dataclasses import replace
@@ -34,7 +34,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, t
 
 
 def break_off(trainer: Trainer, where: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Raises at the count-th call of a part of the loop, as a kill would end it there."""
+    """Raises at the count-th call of a part of the loop, where a kill would end it."""
     target = {"updater": trainer.updater, "ema": trainer.ema, "checkpoints": trainer.checkpoints}.get(where, trainer)
     name = {"updater": "collect", "ema": "update", "checkpoints": "save", "validation": "validator"}[where]
     original, tick = getattr(target, name), stop_after(count)
@@ -69,10 +69,10 @@ def test_bit_for_bit(
     uninterrupted: tuple[dict[str, torch.Tensor], list[dict[str, Any]]],
 ) -> None:
     break_off(start(tmp_path), where, count, monkeypatch)
-    seed_everything(999)  # another process, with other random numbers and other first weights
+    seed_everything(999)  # another process, with different random numbers and different initial weights
     resumed = make_trainer(tmp_path, **SETTINGS, model=make_model(seed=77, dropout=0.2))
     if resumed.resume() == 0:
-        resumed = start(tmp_path)  # nothing had been saved: a fresh start, as the command makes it
+        resumed = start(tmp_path)  # nothing had been saved: a fresh start, as the command does it
     history = resumed.fit().progress.history
     expected, expected_history = uninterrupted
     assert same(everything(resumed), expected)

@@ -1,4 +1,4 @@
-"""Two runs are compared bit for bit, and every part of them can be found different."""
+"""Two runs are compared bit for bit, and a difference in any part of them is found."""
 
 import copy
 from pathlib import Path
@@ -44,7 +44,7 @@ def finish(trainer: Trainer) -> RunDirectory:
 
 
 def break_off(trainer: Trainer, count: int) -> None:
-    """Ends the run at its count-th update without a word, as a kill would; what was not flushed is lost."""
+    """Ends the run silently at its count-th update, as a kill would; whatever was not flushed is lost."""
     collect, tick = trainer.updater.collect, stop_after(count)
 
     def call(*arguments: Any, **options: Any) -> Any:
@@ -55,7 +55,7 @@ def break_off(trainer: Trainer, count: int) -> None:
     with pytest.raises(Stop):
         trainer.fit()
     for number, events in enumerate(trainer.final_weights.file.parent.glob("tensorboard/events.*")):
-        # The files are read in the order of their names, which begin with the second: this run began long ago.
+        # The files are read in order of their names, which begin with the time in seconds: this run began long ago.
         events.rename(events.with_name(f"events.out.tfevents.{number:010d}"))
 
 
@@ -79,7 +79,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 @pytest.mark.parametrize("count", [0, 5, 8])
 def test_a_run_broken_off_and_resumed_is_equal_curves_included(count: int, whole: RunDirectory, tmp_path: Path) -> None:
     break_off(start(tmp_path), count)
-    if count == 0:  # nothing was saved: it starts again as it started
+    if count == 0:  # nothing was saved: it starts again from scratch
         assert different(whole, finish(start(tmp_path))) == {}
     else:
         assert different(whole, resume(tmp_path)) == {}
@@ -103,7 +103,7 @@ def test_another_seed_differs_everywhere_that_depends_on_it(tmp_path: Path, whol
 
 @pytest.mark.parametrize(
     ("forgotten", "update"),
-    [("restore_random_state", 7), ("restore_optimizer", 8)],  # the optimizer is seen in the loss one update later
+    [("restore_random_state", 7), ("restore_optimizer", 8)],  # the optimizer affects the loss one update later
 )
 def test_a_resume_that_forgets_something_is_found_out(
     forgotten: str, update: int, whole: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,7 +112,7 @@ def test_a_resume_that_forgets_something_is_found_out(
     monkeypatch.setattr(snapshots, forgotten, lambda *arguments: None)
     found = different(whole, resume(tmp_path))
     assert found.keys() >= {"logged curves", "weights", "optimizer"}
-    assert f" at update {update}: " in found["logged curves"]  # the checkpoint is of update 6
+    assert f" at update {update}: " in found["logged curves"]  # the checkpoint is from update 6
 
 
 def _weights(tensors: dict[str, dict[str, torch.Tensor]], state: dict[str, Any]) -> None:

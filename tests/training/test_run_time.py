@@ -1,4 +1,4 @@
-"""What the end of a run is expected to take, on machines of various tempers."""
+"""How long the end of a run is expected to take, on machines that behave differently."""
 
 import pytest
 

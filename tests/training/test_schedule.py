@@ -1,4 +1,4 @@
-"""Learning rates by their formulas, and their shape at the edges."""
+"""Learning rates against their formulas, and their shape at the edges."""
 
 import math
 

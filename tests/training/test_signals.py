@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish, save, say how to go on, and the conventional exit code."""
+"""Ctrl-C and SIGTERM: finish, save, say how to continue, and exit with the conventional code."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ from translator.training.random_state import seed_everything
 from translator.training.schedule import LearningRate
 from translator.training.signals import STOP_SIGNALS, Interruption, StopSignals
 
-# A run that would take for ever; it tells when it is in the middle of an update or of a validation.
+# A run that would take forever; it reports when it is in the middle of an update or a validation.
 PROGRAM = """
 import sys, time
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_a_signal_ends_the_run_in_good_order(
 ) -> None:
     process = start(where, tmp_path)
     process.send_signal(number)
-    _, messages = process.communicate(timeout=50)  # a validation of a minute is given up, not waited for
+    _, messages = process.communicate(timeout=50)  # a validation that takes a minute is abandoned, not waited for
     assert process.returncode == 128 + number
     assert f"stopped by {number.name}" in messages
     assert f"resume={tmp_path}" in messages
@@ -101,7 +101,7 @@ def test_a_signal_ends_the_run_in_good_order(
 def test_a_signal_while_final_weights_are_chosen_is_not_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where there is nothing to be given up: the caller must not go on to the test set."""
+    """Even when there is nothing to abandon: the caller must not continue to the test set."""
     with StopSignals() as signals:
         trainer = make_trainer(tmp_path, max_updates=3, validate_every=3, interruption=Interruption(signals))
         take_over = FinalWeights._take_over
@@ -128,7 +128,7 @@ def test_a_second_ctrl_c_aborts_at_once(tmp_path: Path) -> None:
 
 
 def test_a_ctrl_c_that_arrives_twice_counts_once() -> None:
-    """torchrun passes on the SIGINT that the terminal has sent to its processes as well."""
+    """torchrun forwards the SIGINT that the terminal has already sent to its processes."""
     seconds = 100.0
     with StopSignals(clock=lambda: seconds) as signals:
         signal.raise_signal(signal.SIGINT)
@@ -163,7 +163,7 @@ def test_nohup_is_respected() -> None:
 
 
 class SharedStore:
-    """What the ranks see of their common store."""
+    """The store as the ranks see it."""
 
     def __init__(self) -> None:
         self.keys: set[str] = set()
@@ -194,7 +194,7 @@ def test_a_rank_learns_of_a_signal_to_another_within_a_second() -> None:
 
 def test_work_given_up_on_one_rank_is_given_up_on_all() -> None:
     class OneOfTwo(Ranks):
-        """The other rank has given up."""
+        """The other rank has abandoned the work."""
 
         def wait_for_all(self, while_waiting: object = None) -> None:
             pass

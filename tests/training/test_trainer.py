@@ -1,4 +1,4 @@
-"""When the loop stops, what it counts as best, and which weights it ends with."""
+"""When the loop stops, what it considers best, and which weights it ends with."""
 
 import errno
 import io
@@ -34,7 +34,7 @@ def test_it_learns(tmp_path: Path) -> None:
 
 
 def test_epochs_end_where_the_corpus_does(tmp_path: Path) -> None:
-    """Six batches an epoch; an update of about two must neither run into a third epoch nor leave out a batch."""
+    """Six batches per epoch; an update of about two must neither run into a third epoch nor skip a batch."""
     seen: list[int] = []
     loss = CrossEntropy()
 
@@ -315,7 +315,7 @@ class TestNotFinite:
 
 
 class FakeTime:
-    """An update takes one second, a validation as long as given."""
+    """An update takes one second, a validation as long as specified."""
 
     def __init__(self, validation: float, update: float = 1.0) -> None:
         self.now, self.validation, self.update = 1000.0, validation, update
@@ -381,7 +381,7 @@ def test_the_time_before_training_and_the_time_for_leaving_count(tmp_path: Path)
 
 @pytest.mark.parametrize("average", ["none", "best"])
 def test_a_machine_that_becomes_slower_is_given_more_time_at_the_end(tmp_path: Path, average: str) -> None:
-    """Beside another program everything takes twice as long, but that of the last validation was not known."""
+    """Alongside another program everything takes twice as long, which was not known for the last validation."""
     clock, rates = FakeTime(5.0), []
     trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, validate_every=10_000, average=average)
     update = trainer.updater.collect

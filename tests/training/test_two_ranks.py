@@ -1,4 +1,4 @@
-"""Two processes over Gloo: the same curve as one, a common end, and a word about who died."""
+"""Two processes over Gloo: the same curve as one, a common end, and a message about which one died."""
 
 import json
 import signal

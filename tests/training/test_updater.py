@@ -1,4 +1,4 @@
-"""One update: the same gradient however the sentences are cut up, and no weight that sees what is not finite."""
+"""One update: the same gradient however the sentences are split up, and no non-finite value reaches a weight."""
 
 import io
 from itertools import pairwise
@@ -43,7 +43,7 @@ def make_updater(model: ToyModel, loss: Any = None, execution: Execution = CPU, 
 
 
 class GradientKeeper:
-    """Stands in for an optimizer's step: notes the gradient it is given."""
+    """Stands in for an optimizer's step: records the gradient it receives."""
 
     def __init__(self, updater: Updater, monkeypatch: pytest.MonkeyPatch) -> None:
         self.gradients: dict[str, Tensor] = {}
@@ -51,7 +51,7 @@ class GradientKeeper:
 
 
 def whole_gradient(rows: range) -> dict[str, Tensor]:
-    """By torch alone: mean cross-entropy of one batch over its real tokens."""
+    """Using torch alone: mean cross-entropy of one batch over its real tokens."""
     model, batch = make_model().double(), make_batch(rows)
     states = model(batch.source, batch.source_mask, batch.target_in).states
     loss = torch.nn.functional.cross_entropy(
@@ -120,7 +120,7 @@ def test_out_of_memory_gives_the_gradient_of_the_whole(
     loss = TightMemory(max_rows, error)
     updater = make_updater(make_model().double(), loss)
     keeper = GradientKeeper(updater, monkeypatch)
-    # The small batch comes first, so its gradient is there when the large one fails.
+    # The small batch comes first, so its gradient already exists when the large one fails.
     batches = [make_batch(range(1)), make_batch(range(1, 24))]
     outcome = updater(batches, learning_rate=0.1, teacher_forcing=1.0)
     assert loss.num_failures > 0
@@ -135,7 +135,7 @@ def test_out_of_memory_gives_the_gradient_of_the_whole(
 
 
 def test_out_of_memory_in_the_middle_of_a_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some parameters have received their gradient when the pass breaks off; it must not count twice."""
+    """Some parameters have received their gradient when the pass fails; it must not count twice."""
     updater = make_updater(make_model().double())
     keeper = GradientKeeper(updater, monkeypatch)
     failures = []
@@ -226,7 +226,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone() -> None:
 
 
 def plain_loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
-    """By torch alone, in whatever format autocast chooses."""
+    """Using torch alone, in whatever format autocast chooses."""
     states = model(batch.source, batch.source_mask, batch.target_in).states
     logits, targets = model.project(states[batch.target_mask]).float(), batch.target_out[batch.target_mask]
     loss = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=0.1, reduction="sum")
@@ -234,7 +234,7 @@ def plain_loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -
 
 
 class TestFloat16:
-    """The scaler works on the CPU as well, so what it does can be seen here."""
+    """The scaler also works on the CPU, so its effect can be tested here."""
 
     execution = Execution(torch.device("cpu"), torch.float16)
 
@@ -270,7 +270,7 @@ class TestFloat16:
 
 @pytest.mark.parametrize(("update_tokens", "expected"), [(0, 1), (1, 1), (90, 3), (10_000, 6)])
 def test_micro_batches_are_gathered_up_to_the_budget(update_tokens: int, expected: int) -> None:
-    """Eight rows of about 3.5 target tokens make about 30 tokens; the last epoch ends whatever the budget."""
+    """Eight rows of about 3.5 target tokens make about 30 tokens; the last epoch ends regardless of the budget."""
     loader = ToyLoader()
     updater = make_updater(make_model())
     collected = updater.collect(iter(loader), loader, update_tokens=update_tokens, max_epochs=1)
@@ -302,5 +302,5 @@ def test_an_update_has_as_many_tokens_on_one_rank_as_on_eight(batch_tokens: int,
         ]
         num_tokens[count] = sum(count * batch.num_target_tokens for update in updates for batch in update) / 12
     for count, average in num_tokens.items():
-        expected = update_tokens or count * batch_tokens  # 0: one micro-batch of each rank
+        expected = update_tokens or count * batch_tokens  # 0: one micro-batch per rank
         assert average == pytest.approx(expected, rel=0.1), count

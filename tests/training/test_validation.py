@@ -67,13 +67,13 @@ def test_the_model_goes_back_to_the_mode_it_was_in() -> None:
 def test_every_module_goes_back_to_its_own_mode() -> None:
     model = make_model()
     model.train()
-    model.dropout.eval()  # somebody froze a part
+    model.dropout.eval()  # someone froze this part
     make_validator(model)(model)
     assert [model.training, model.dropout.training, model.hidden.training] == [True, False, True]
 
 
 class WithoutABatch(Ranks):
-    """The third of three ranks, where there are two batches; it is told what the others have."""
+    """The third of three ranks when there are two batches; it receives what the others have."""
 
     def maximum(self, *values: float) -> list[float]:
         return list(values)
