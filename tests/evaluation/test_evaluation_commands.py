@@ -1,4 +1,4 @@
-"""`evaluate` and `compare` on files, as people call them."""
+"""`evaluate` and `compare` on files, as users run them."""
 
 import json
 import subprocess

@@ -93,7 +93,7 @@ def test_texts_of_different_length_and_empty_ones_are_refused() -> None:
 
 
 class ExactMatches(TER):
-    """A metric of one's own, as sacrebleu defines one: the share of the hypotheses that are equal to the reference."""
+    """A custom metric, defined as in sacrebleu: the share of hypotheses that equal the reference."""
 
     def _extract_corpus_statistics(self, hypotheses: Any, references: Any) -> list[list[float]]:
         return [[float(a == b), 1.0] for a, b in zip(hypotheses, REFERENCES, strict=True)]

@@ -1,4 +1,4 @@
-"""The report: scores of all sentences and of those with sources of similar length."""
+"""The report: scores over all sentences and over groups with sources of similar length."""
 
 import pytest
 import sacrebleu

@@ -1,4 +1,4 @@
-"""Paired tests, against sacrebleu where nothing is tied, and against enumeration of all cases where much is."""
+"""Paired tests, against sacrebleu where there are no ties, and against full enumeration where there are many."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ def test_the_p_values_are_those_of_the_sacrebleu_command(tmp_path: Path) -> None
     assert found.p_bootstrap == pytest.approx(expected["p_value"], abs=6e-5)
 
 
-@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf_pp"])  # TER counts few edits, so that ties are common
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "chrf_pp"])  # TER counts few edits, so ties are common
 def test_without_ties_both_tests_are_those_of_sacrebleu(metric: str) -> None:
     other = corpus(4, 80, 0.25, REFERENCES)
     (found,) = compare_outputs(
@@ -84,7 +84,7 @@ def test_without_ties_both_tests_are_those_of_sacrebleu(metric: str) -> None:
 
 
 def bleu(statistics: np.ndarray) -> float:
-    """BLEU (Papineni et al. 2002) of summed statistics: both lengths, matches of each order, n-grams of each order."""
+    """BLEU (Papineni et al. 2002) from summed statistics: both lengths, matches of each order, n-grams of each order."""
     length, reference_length, *counts = statistics
     precisions = np.array(counts[:4]) / np.array(counts[4:])
     return float(100 * np.exp(min(0, 1 - reference_length / length)) * np.exp(np.log(precisions).mean()))
