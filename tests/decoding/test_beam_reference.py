@@ -82,7 +82,7 @@ def test_batched_beam_search_finds_what_the_plain_one_finds(
 @pytest.mark.parametrize("penalty", ["average", "gnmt"])
 def test_a_hypothesis_that_is_behind_may_still_win_by_its_length(penalty: str) -> None:
     class Late(TableModel):
-        """Ending at once has probability 0.55; whoever goes on writes six pieces for nothing and ends."""
+        """Ending at once has probability 0.55; a hypothesis that continues writes six pieces at no cost and ends."""
 
         def next_codes(self, codes: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
             return torch.where(tokens == BOS, 0, codes + 1)

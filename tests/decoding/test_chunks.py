@@ -1,4 +1,4 @@
-"""Chunks: all lines in their order, small at first, bounded in lines and bytes."""
+"""Chunks: all lines in order, small at first, bounded in lines and bytes."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def test_a_line_is_available_before_the_next_one_has_come() -> None:
     def conversation() -> Iterator[Line]:
         for number in range(3):
             yield line(f"question {number}")
-            while len(answered) <= number:  # nobody asks on before the answer
+            while len(answered) <= number:  # no further question before the answer
                 time.sleep(0.001)
 
     for chunk in available_chunks(conversation()):

@@ -1,4 +1,4 @@
-"""Constraints by hand-made cases, and what they do to a whole search."""
+"""Constraints on hand-made cases, and their effect on a whole search."""
 
 import math
 

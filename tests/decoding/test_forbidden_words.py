@@ -26,6 +26,6 @@ def test_a_forbidden_word_is_not_written() -> None:
         translator = LineTranslator(model, tokenizer, options=SearchOptions(forbid=["dog"]), joiner=joiner)
         (output,) = translator.translate([line])
         assert " DOG" not in output
-        assert ("DOG" not in output) == (joiner == "")  # without spaces a word may stand anywhere
+        assert ("DOG" not in output) == (joiner == "")  # without spaces a word may occur anywhere
         translator.options = SearchOptions()
         assert translator.translate([line]) == [line.upper()]

@@ -67,7 +67,7 @@ def test_samples_follow_the_known_distribution_of_whole_outputs() -> None:
     (samples,) = search(model, *batch_of([source]), options)
     counts = Counter(tuple(sample.ids) for sample in samples)
     outputs = all_outputs(model, source, max_length=2)
-    # An output of the greatest length ends for certain, and PAD and BOS are never drawn: normalise each step by hand.
+    # An output of maximum length is certain to end, and PAD and BOS are never drawn: normalise each step by hand.
     expected = _distribution(model, source, max_length=2)
     assert set(counts) <= set(outputs)
     assert sum(expected.values()) == pytest.approx(1)

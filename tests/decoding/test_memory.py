@@ -1,4 +1,4 @@
-"""The estimate of a search's memory against what its tensors really take, and what follows from it."""
+"""The estimate of a search's memory against what its tensors actually use, and what follows from it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ VOCABULARY = 400
 
 
 class PeakBytes(TorchDispatchMode):
-    """The most bytes that tensors made inside held at the same time."""
+    """The peak number of bytes held by tensors created inside the block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ def test_the_estimate_is_close_to_what_a_search_takes(
 ) -> None:
     torch.manual_seed(1)
     model = make().eval()
-    # No sentence ends early, so that every cache grows to its full size.
+    # No sentence ends early, so every cache grows to its full size.
     chosen = SearchOptions(beam_size=beam_size, min_length_ratio=2, max_length_extra=5, min_length=5)
     source, mask = batch_of([[5] * (source_length - 1) + [EOS]])
     weights = sum(parameter.nbytes for parameter in model.parameters())

@@ -1,4 +1,4 @@
-"""Search is right when it finds what brute force finds."""
+"""Search is correct when it finds what brute force finds."""
 
 import itertools
 import math
@@ -196,7 +196,7 @@ def test_more_padding_changes_nothing() -> None:
 
 
 def test_a_finished_hypothesis_is_never_lost() -> None:
-    # Ending at once is the best by far; afterwards ending becomes impossible until the greatest length.
+    # Ending at once is by far the best; after that, ending is impossible until the maximum length.
     table = torch.zeros(3, 12, dtype=torch.double)
     table[:, EOS] = -30.0
 

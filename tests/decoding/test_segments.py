@@ -1,4 +1,4 @@
-"""Long text in parts: at the best places, without loss, and in a time that does not explode."""
+"""Long text in parts: split at the best places, without loss, and in time that does not explode."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""Batches side by side give what they give one after the other."""
+"""Batches processed in parallel give the same results as one after another."""
 
 import random
 import threading
@@ -27,7 +27,7 @@ def three_threads() -> Iterator[None]:
 
 
 def test_each_item_is_done_once_in_one_thread_and_the_threads_come_back() -> None:
-    together = threading.Barrier(3, timeout=20)  # passed only if three items are at work at the same time
+    together = threading.Barrier(3, timeout=20)  # passed only if three items are being processed at the same time
     done = []
 
     def work(item: int, abandoned: Callable[[], bool]) -> None:
@@ -79,7 +79,7 @@ def test_no_more_items_than_asked_for_are_at_work() -> None:
 
 
 class EndlessModel(TableModel):
-    """Its searches take minutes, but for the one in the first thread, which fails."""
+    """Its searches take minutes, except the one in the first thread, which fails."""
 
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         if self.num_steps > 20 and threading.current_thread().name.endswith("_0"):
