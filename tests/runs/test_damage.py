@@ -1,4 +1,4 @@
-"""A real run with any of its files damaged in any way: refused in one line, or used with the right result."""
+"""A real run with any of its files damaged in any way: refused in one line, or used with the correct result."""
 
 import json
 import os
@@ -132,7 +132,7 @@ RESUMED = [
 
 
 def resumed(run: Path) -> str | None:
-    """Resumes the run as one that has not reached its end; the message where that is refused."""
+    """Resumes the run as if it had not reached its end; returns the message if that is refused."""
     (run / "metrics.json").unlink()
     try:
         cli.main(train.run, [f"resume={run}"])
@@ -145,7 +145,7 @@ def resumed(run: Path) -> str | None:
 def test_a_damaged_run_is_refused_or_resumed_to_the_same_end(
     finished: Path, run: Path, name: str, damage: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A damaged checkpoint is left out: the run goes on from the one before and finds the same weights again."""
+    """A damaged checkpoint is skipped: the run continues from the one before and reaches the same weights again."""
     DAMAGE[damage](run / name)
     refusal = resumed(run)
     if refusal is not None:

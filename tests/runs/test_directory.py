@@ -95,7 +95,7 @@ with RunDirectory(Path(sys.argv[1])).locked():
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
-    """The lock ends with the process, even if it is killed."""
+    """The lock is released with the process, even if it is killed."""
     pytest.importorskip("fcntl")
     run = make_run(tmp_path / "a")
     command = [sys.executable, "-c", TRAIN, str(run.path)]
@@ -161,7 +161,7 @@ def test_latest_without_a_run_says_so(tmp_path: Path) -> None:
 
 
 def test_others_may_read_the_weights(tmp_path: Path) -> None:
-    """In a process of its own, since the mask is read once. Libraries make files that only their owner can read."""
+    """In a separate process, since the mask is read once. Libraries create files that only their owner can read."""
     code = (
         "import os, sys; os.umask(0o022); import torch; from pathlib import Path;"
         "from translator.runs.weights import write_tensors; write_tensors(Path(sys.argv[1]), {'a': torch.ones(2)})"

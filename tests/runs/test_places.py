@@ -81,7 +81,7 @@ def test_data_where_nothing_can_be_made(tmp_path: Path, option: str) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_run_that_cannot_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """The disk has filled up while the data were prepared."""
+    """The disk filled up while the data was being prepared."""
 
     def fail(*arguments: Any) -> None:
         raise OSError(number, os.strerror(number))
@@ -121,7 +121,7 @@ def test_a_run_that_another_process_trains_is_not_resumed(tmp_path: Path) -> Non
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Any:
-    """A file system of three megabytes."""
+    """A three-megabyte file system."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
