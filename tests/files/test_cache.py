@@ -1,4 +1,4 @@
-"""Cached folders: made once, verified on every use, and made again when damaged."""
+"""Cached folders: built once, verified on every use, and rebuilt when damaged."""
 
 import hashlib
 import json

@@ -42,7 +42,7 @@ def test_outputs_must_differ_even_before_they_exist(input_file: Path) -> None:
     with pytest.raises(UserError, match=r"^--json folder/\.\./new: is also written by --output new"):
         protect_inputs([one, two], [input_file])
     protect_inputs([one, Destination("--json", Path("newer"))], [input_file])
-    null = Path(os.devnull)  # where anything may go, even what was read there
+    null = Path(os.devnull)  # where anything may be written, even what was read from there
     protect_inputs([Destination("--output", null), Destination("--json", null)], [null])
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a file or a folder is said in one line."""
+"""What is wrong with a file or folder is explained in one line."""
 
 import errno
 import json
