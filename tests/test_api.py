@@ -31,7 +31,7 @@ LINES = ["A dog reads.", "", "The man runs through the house."]
 
 
 def make_run(folder: Path, model: config.ModelConfig, vocab_size: int = 300) -> Path:
-    """A run as training leaves it, but for the training."""
+    """A run as training leaves it, except that nothing was trained."""
     settings = config.Config(
         model=model,
         data=TextDataConfig(train="train", valid="valid"),
@@ -100,7 +100,7 @@ def test_the_command_and_the_python_interface_agree(
 def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(
     transformer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (transformer / "metrics.json").unlink()  # which the end of training writes
+    (transformer / "metrics.json").unlink()  # written at the end of training
     (tmp_path / "latest").write_text("transformer\n", encoding="utf-8")
     (tmp_path / "in.txt").write_text("A dog.\n", encoding="utf-8")
     assert main(["--model", str(tmp_path / "latest"), str(tmp_path / "in.txt"), "--device", "cpu"]) == 0

@@ -51,7 +51,7 @@ def cases() -> list[tuple[str, str, str, bool]]:
 
 @cache
 def composed(group: str, kind: str) -> Any:
-    """As plain values, which are quickly copied."""
+    """As plain values, which are quick to copy."""
     overrides = NEEDED.get(kind, [f"{group}={kind}"] if kind else [])
     with initialize_config_dir(str(cli.config_dir()), version_base="1.3"):
         return OmegaConf.to_container(compose("config", overrides))
@@ -85,7 +85,7 @@ def test_nasty_values_are_refused_by_name_or_harmless(group: str, kind: str, opt
             refusals.append(str(error))
     assert all(refusal.startswith(option) and "\n" not in refusal for refusal in refusals), refusals
     assert all(map(math.isfinite, accepted))
-    if group in ("optim", "decode") and not option.endswith("seed"):  # tensors compute with these
+    if group in ("optim", "decode") and not option.endswith("seed"):  # these are used in tensor computations
         in_float32 = torch.tensor(accepted, dtype=torch.float32)
         assert in_float32.isfinite().all()
         assert 0 in accepted or in_float32.all(), "zero is refused, so what rounds to it must be"
@@ -114,7 +114,7 @@ def test_a_model_too_large_for_the_machine_is_refused_with_both_figures(monkeypa
 
 
 def test_the_estimate_is_that_of_the_built_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1,000 pieces: the model fits exactly into four floats for each parameter, and into nothing less."""
+    """1,000 pieces: the model fits exactly into four floats for each parameter, and into no less."""
     from translator.runs.model import build_model
 
     for overrides in (

@@ -1,4 +1,4 @@
-"""NAME=VALUE arguments: what people type is understood, and what cannot be meant is refused in one line."""
+"""NAME=VALUE arguments: what people type is understood, and what they cannot mean is refused in one line."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What a run will need later is tried before its first update."""
+"""Whatever a run will need later is tried out before its first update."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -118,7 +118,7 @@ def test_a_search_too_wide_for_the_memory_is_refused(parts: Any, monkeypatch: py
 
 
 def test_a_long_output_is_not_written_out(parts: Any) -> None:
-    """An untrained model would go on for 100,000 pieces."""
+    """An untrained model would continue for 100,000 pieces."""
     rehearse(parts, max_length_extra=100_000, min_length=100_000)
 
 

@@ -1,4 +1,4 @@
-"""Stages that take long say so: a bar on a terminal, lines in a log, nothing on other ranks."""
+"""Stages that take a long time show progress: a bar on a terminal, lines in a log, nothing on other ranks."""
 
 import io
 import logging
@@ -58,7 +58,7 @@ def test_a_bar_on_a_terminal_disappears_when_the_stage_ends(
     monkeypatch.setattr(progress_display, "QUIET_SECONDS", 1e-9)
     with show_progress("tokenising", 10, stream=stream) as advance:
         for _ in range(4):
-            time.sleep(0.06)  # tqdm draws ten times a second at most
+            time.sleep(0.06)  # tqdm redraws at most ten times a second
             advance(1)
     assert "tokenising" in stream.getvalue()
     assert "\n" not in stream.getvalue()

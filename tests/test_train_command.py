@@ -1,4 +1,4 @@
-"""The whole way, from text files to a translated file, in a few seconds for each model."""
+"""End to end, from text files to a translated file, in a few seconds for each model."""
 
 import json
 import signal
@@ -198,7 +198,7 @@ def test_a_sweep_ends_with_a_table() -> None:
 def test_only_a_cpu_needs_the_allocator_to_keep_memory(
     device: str, is_told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A GPU has an allocator of its own, and keeping all memory of the host would gain nothing there."""
+    """A GPU has a separate allocator, and keeping all host memory would gain nothing there."""
     (tmp_path / "manifest.json").touch()  # a folder that holds a run ends the command before any work
     told: list[bool] = []
     execution = Execution(torch.device(device))

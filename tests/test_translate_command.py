@@ -1,4 +1,4 @@
-"""The `translate` command as people use it: files, pipes, killed runs and mistakes. The model copies, in capitals."""
+"""The `translate` command as users run it: files, pipes, killed runs and mistakes. The model copies, in capitals."""
 
 import io
 import json
@@ -84,7 +84,7 @@ def test_files_become_one_file_or_files_in_a_folder(translate: Command, tmp_path
     assert translate("a.txt", "b.txt", "-o", "folder")[0] == 0
     assert (tmp_path / "folder/a.txt").read_bytes() == b"ONE\nTWO\n"
     assert (tmp_path / "folder/b.txt").read_bytes() == b"THREE\n"
-    assert translate("a.txt", "b.txt", "-o", "new/folder/")[0] == 0  # the stroke says that it is one
+    assert translate("a.txt", "b.txt", "-o", "new/folder/")[0] == 0  # the trailing slash marks it as a folder
     assert (tmp_path / "new/folder/b.txt").read_bytes() == b"THREE\n"
     assert translate("a.txt", "b.txt")[1] == b"ONE\nTWO\nTHREE\n"
 
@@ -272,7 +272,7 @@ def test_standard_streams_that_are_closed_full_or_an_input(
     command = f"{sys.executable} -m support.fake_command {redirection}"
     done = subprocess.run(["sh", "-c", command], env=environment(), cwd=tmp_path, capture_output=True, text=True)
     assert (tmp_path / "in.txt").read_text(encoding="utf-8") == "one\n"
-    if message is None:  # what is said is lost, but not the translation
+    if message is None:  # the messages are lost, but not the translation
         assert (done.returncode, done.stderr) == (0, "")
         assert (tmp_path / "out.txt").read_text(encoding="utf-8") == "ONE\n"
     else:

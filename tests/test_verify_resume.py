@@ -1,4 +1,4 @@
-"""The command that proves resuming right: it agrees where it should, refuses as training does, and can disagree."""
+"""The command that proves resuming correct: it agrees where it should, refuses as training does, and can disagree."""
 
 import re
 import signal
@@ -109,7 +109,7 @@ def test_equal_runs(
     alone, killed, *resumed = commands
     assert alone[:-1] == killed[:-1]
     assert alone[:2] == ["model=lstm", "trainer.max_time=20m"]
-    assert "trainer.max_time=null" in alone  # given later, so it counts: a schedule by the clock is never the same
+    assert "trainer.max_time=null" in alone  # given later, so it wins: a time-based schedule is never the same twice
     assert [len(arguments) for arguments in resumed] == [1, 1]
     assert all(arguments[0].startswith("resume=") for arguments in resumed)
 
@@ -134,7 +134,7 @@ def test_different_runs(
 def test_a_run_that_fails_by_itself_is_heard(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each process says what went wrong; here it is Python that cannot find what it shall run."""
+    """Each process says what went wrong; here it is Python that cannot find what to run."""
     monkeypatch.setattr(verify_resume, "_TRAIN_BRIEFLY", "raise SystemExit('the disk is full')")
     assert run(monkeypatch, "model=lstm") == 2
     assert "training failed with exit code 1:\nthe disk is full" in capsys.readouterr().err
