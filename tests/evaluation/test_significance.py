@@ -84,7 +84,7 @@ def test_without_ties_both_tests_are_those_of_sacrebleu(metric: str) -> None:
 
 
 def bleu(statistics: np.ndarray) -> float:
-    """BLEU (Papineni et al. 2002) from summed statistics: both lengths, matches of each order, n-grams of each order."""
+    """BLEU (Papineni et al. 2002) of summed statistics: both lengths, matches of each order, n-grams of each order."""
     length, reference_length, *counts = statistics
     precisions = np.array(counts[:4]) / np.array(counts[4:])
     return float(100 * np.exp(min(0, 1 - reference_length / length)) * np.exp(np.log(precisions).mean()))
