@@ -39,7 +39,7 @@ def is_complete(config: Config) -> bool:
 
 
 def _run_to_continue(config: Config) -> Path | None:
-    """The run in run_dir or, where none is named, the newest unfinished one with these options that no process is training."""
+    """The run in run_dir or, where none is named, the newest unfinished one with these options that is not running."""
     if config.run_dir:
         run = RunDirectory(resolve_run(Path(config.run_dir)))
         return run.path if run.manifest.exists() else None

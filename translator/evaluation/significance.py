@@ -2,7 +2,7 @@
 
 The tests and their random numbers are sacrebleu's, with one difference: a resampling that differs exactly as much as
 the outputs themselves counts as evidence for chance, as the p-value is defined (Noreen 1989: "at least as large"). For
-sacrebleu only a larger difference counts, so that for it two identical outputs differ significantly.
+sacrebleu only a larger difference counts, so it would call two identical outputs significantly different.
 """
 
 from collections.abc import Collection, Iterator, Sequence

@@ -1,6 +1,6 @@
 """Output paths of commands: a path that would overwrite an input or is not writable is refused before work begins.
 
-A file is replaced atomically once the new one is complete; symbolic links are followed and kept. Devices, pipes and open
+A file is replaced atomically once the new one is complete, and symbolic links are kept. Devices, pipes and open
 descriptors such as /dev/stdout cannot be replaced and are written directly. "-" is the standard output.
 """
 
@@ -140,7 +140,7 @@ def explain_write_errors(destination: Destination | Path) -> Iterator[None]:
 
 
 def _identities(path: Path, standard_stream: object) -> set[object]:
-    """Identifies a file, whatever name it is given by; None for devices, pipes and folders."""
+    """Identifies a file, whatever name it is given by; empty for devices, pipes and folders."""
     names: set[object] = set() if path == STANDARD_STREAM else {os.path.realpath(path)}
     try:
         status = path.stat() if names else os.fstat(standard_stream.fileno())  # type: ignore[attr-defined]
