@@ -11,7 +11,7 @@ from translator.schema.options import Options, declaration, is_enum
 
 
 def add_arguments(group: "argparse._ArgumentGroup", schema: type[Options]) -> None:
-    """Adds a flag for every option. Flags that are not given are left out of the namespace, so they have no default here."""
+    """Adds a flag for every option. Flags not given are left out of the namespace, so they have no default here."""
     for one in fields(schema):
         hint = get_type_hints(schema)[one.name]
         text = declaration(one).help.replace("%", "%%")
