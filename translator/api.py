@@ -21,7 +21,7 @@ NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or m
 
 
 class Translator(LineTranslator):
-    """A trained model that translates lines of text; see `LineTranslator` for what can be asked of it."""
+    """A trained model that translates lines of text; see `LineTranslator` for its methods."""
 
     @classmethod
     def load(cls, run_dirs: str | Path | Sequence[str | Path], device: str = "auto", **options: Any) -> Self:

@@ -78,11 +78,11 @@ def main(
     def run_job(composed: DictConfig) -> None:
         try:
             results.append(job(load(_in_sweep_folder(composed))))
-        except UserError as error:  # Hydra would add lines of its own
+        except UserError as error:  # Hydra would add its own lines
             refusals.append(error)
 
     _check(options, check)
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job reach us unchanged
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # exceptions of the job propagate unchanged
     sys.argv = [sys.argv[0], *arguments]
     hydra.main(version_base="1.3", config_path=str(config_dir()), config_name="config")(run_job)()
     if refusals:

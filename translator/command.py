@@ -46,13 +46,13 @@ def exit_code(name: str, run: Callable[[], int | None]) -> int:
 
 
 def say(message: str) -> None:
-    """A line for the user on the standard error; where nobody can see it, the command goes on."""
+    """A line for the user on the standard error; if it cannot be shown, the command continues."""
     with suppress(OSError):
         print(message, file=sys.stderr, flush=True)
 
 
 def _open_standard_streams() -> None:
-    """Gives closed standard streams a place, so that no file gets their numbers and what is meant for them."""
+    """Opens closed standard streams on the null device, so that no other file gets their descriptors and output."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _IMPORTED = time.monotonic()  # soon after the start: `translator/__init__.py` imports this module first
-_LONGEST_START = 600.0  # seconds until then; a longer time means that the system's figure is of no use
+_LONGEST_START = 600.0  # seconds until then; a longer time means that the system's value is unusable
 
 
 def process_started() -> float:

@@ -16,11 +16,11 @@ from typing import Generic, TextIO, TypeVar
 from tqdm import tqdm
 
 Item = TypeVar("Item")
-Advance = Callable[[int], None]  # so many more are done
+Advance = Callable[[int], None]  # receives how many more are done
 
 logger = logging.getLogger(__name__)
 
-QUIET_SECONDS = 2.0  # a stage that ends before needs no explanation
+QUIET_SECONDS = 2.0  # a stage shorter than this shows nothing
 LINE_SECONDS = 10.0  # between two lines of a log
 
 
@@ -28,7 +28,7 @@ LINE_SECONDS = 10.0  # between two lines of a log
 def show_progress(
     text: str, total: int | None = None, unit: str = "pairs", stream: TextIO | None = None
 ) -> Iterator[Advance]:
-    """Within, a call of `advance(n)`, from whichever thread, tells that n more are done."""
+    """Inside the block, calling `advance(n)` from any thread reports that n more are done."""
     stream = stream or sys.stderr
     if not logger.isEnabledFor(logging.INFO):
         yield lambda count: None
@@ -47,7 +47,7 @@ def show_progress(
 
 @dataclass(frozen=True)
 class Watched(Generic[Item]):
-    """An iterable whose items are counted on their way, every time it is iterated over."""
+    """An iterable whose items are counted as they pass, every time it is iterated over."""
 
     items: Iterable[Item]
     text: str

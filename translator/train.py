@@ -47,7 +47,7 @@ def run(config: Config, *, started: float | None = None, num_held_out: int | Non
     """Trains, evaluates and leaves everything in one folder.
 
     `started` is when its time began, on the clock of `time.monotonic`; by default it begins now. With `num_held_out`,
-    validation is the loss of one batch and the translation of so many sentences, and there is no test.
+    validation is the loss of one batch and the translation of that many sentences, and there is no test.
     """
     started = time.monotonic() if started is None else started
     if config.trainer.threads:
@@ -81,7 +81,7 @@ def _train(
     started: float,
     num_held_out: int | None,
 ) -> RunOutcome:
-    # Assemble. Nothing is written before everything else was found right.
+    # Assemble. Nothing is written before everything else has been checked.
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
     signals = StopSignals()
     interruption = Interruption(signals, ranks)
@@ -96,7 +96,7 @@ def _train(
     rehearse_validation(config, data, model, validator, execution)
     if config.trainer.compile:
         model.compile()
-    torch.manual_seed(config.seed + ranks.rank)  # each rank drops out other units
+    torch.manual_seed(config.seed + ranks.rank)  # each rank uses different dropout masks
     directory = claim_run_directory(config, data, model, ranks)
     texts = {"model": model_summary(model), "configuration": to_yaml(config)}
     monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
@@ -161,7 +161,7 @@ def _finished(config: Config, ranks: Ranks) -> RunOutcome | None:
 
 
 def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
-    """The first rank makes the tokenizer and the tables, which may take hours; the others find them made."""
+    """The first rank makes the tokenizer and the tables, which may take hours; the others reuse them."""
     data = prepare_data(config) if ranks.is_main else None
     ranks.wait_for_all()
     return data or prepare_data(config)
@@ -188,7 +188,7 @@ def run_all() -> int:
     def job(config: Config) -> None:
         try:
             outcomes.append(run(config, started=next(starts)))
-        except UserError as error:  # shown at once; the other runs of a sweep go on
+        except UserError as error:  # shown at once; the other runs of a sweep continue
             print(f"train: {error}", file=sys.stderr)
             codes.append(EXIT_USER_ERROR)
             return

@@ -64,7 +64,7 @@ def report(
 
 
 def _scores(figures: dict[str, Any]) -> dict[str, float]:
-    """The metrics among the figures of a validation."""
+    """The metrics among the results of a validation."""
     return {name: figures[name] for name in METRICS if name in figures}
 
 
@@ -117,7 +117,7 @@ def outcome_of(
 
 
 def finished_outcome(config: Config) -> RunOutcome:
-    """That of a run which was complete before, as its metrics.json has it."""
+    """The row of a run that was already complete, from its metrics.json."""
     run = RunDirectory(Path(str(config.run_dir)))
     figures = read_json(run.metrics)
     return RunOutcome(

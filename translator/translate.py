@@ -73,7 +73,7 @@ def _add_machine_options(group: "argparse._ArgumentGroup") -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0, 2 for a mistake of the user, 130 after Ctrl-C, 141 when the reader has gone."""
+    """Returns the exit code: 0, 2 after a user error, 130 after Ctrl-C, 141 after a broken pipe."""
 
     def run() -> None:
         options = parser().parse_args(arguments)

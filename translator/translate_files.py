@@ -42,7 +42,7 @@ SHOWN_WARNINGS = 5
 
 
 def run(options: argparse.Namespace) -> None:
-    """Translates the files that the options name; raises UserError for mistakes of the user."""
+    """Translates the files that the options name; raises UserError for user errors."""
     jobs = _jobs(options)
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -120,7 +120,7 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     settings: dict[str, Any] = {name: getattr(options, name) for name in names}
     prefix = hashlib.sha256(options.prefix.read_bytes()).hexdigest() if options.prefix else None
     search = asdict(translator.options)
-    del search["batch_tokens"]  # which changes the speed only
+    del search["batch_tokens"]  # it only changes the speed
     return settings | {"models": models, "prefix": prefix, "search": search}
 
 

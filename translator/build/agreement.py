@@ -18,14 +18,14 @@ _LOCAL = (
 
 
 def check_same_options(config: Config, ranks: Ranks) -> None:
-    """Refuses ranks with other options than the first, before any text is read."""
+    """Refuses ranks whose options differ from the first rank's, before any text is read."""
     for rank, host, first, other in _compared(_options(config), ranks):
         values = ", ".join(f"{name}={other.get(name)} (not {first.get(name)})" for name in _unequal(first, other))
         refuse_together(ranks, f"rank {rank} on {host} has {values}: start all ranks with the same options")
 
 
 def check_same_data(data: PreparedData, ranks: Ranks) -> None:
-    """Refuses ranks with other corpora or another tokenizer than the first."""
+    """Refuses ranks whose corpora or tokenizer differ from the first rank's."""
     for rank, host, first, other in _compared(_contents(data), ranks):
         names = ", ".join(_unequal(first, other))
         remedy = "copy the same files to all machines, or keep them in a shared folder"
@@ -33,7 +33,7 @@ def check_same_data(data: PreparedData, ranks: Ranks) -> None:
 
 
 def _compared(own: dict[str, Any], ranks: Ranks) -> Iterator[tuple[int, str, dict[str, Any], dict[str, Any]]]:
-    """The ranks whose values are not those of the first, with their hosts and both values."""
+    """The ranks whose values differ from the first rank's, with their hosts and both values."""
     (_, first), *others = ranks.gather((socket.gethostname(), own))
     for rank, (host, other) in enumerate(others, start=1):
         if other != first:

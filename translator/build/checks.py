@@ -1,4 +1,4 @@
-"""What a configuration alone can tell to be wrong, found before any data is read."""
+"""Errors that can be detected from the configuration alone, before any data is read."""
 
 import os
 
@@ -12,11 +12,11 @@ from translator.training.distributed import local_rank
 from translator.training.objectives import objective_names
 
 MOST_PER_CORE = 16  # threads or processes; more of them may not even start
-SMALLEST_VOCABULARY = 8  # pieces: as long as the tokenizer is not trained, nobody knows how many there will be
+SMALLEST_VOCABULARY = 8  # pieces: until the tokenizer is trained, the actual number is unknown
 
 
 def check_config(config: Config) -> None:
-    """Refuses names that stand for nothing, more workers than the machine can run and models too large for it."""
+    """Refuses unknown names, more workers than the machine can run and models too large for it."""
     _check_names(config)
     _check_workers(config)
     _check_compilation(config)
@@ -25,7 +25,7 @@ def check_config(config: Config) -> None:
 
 
 def _check_names(config: Config) -> None:
-    """Names that nothing is registered under are refused with the nearest one that exists."""
+    """Refuses names that are not registered and suggests the most similar one."""
     for option, name, known in (
         ("trainer.best_metric", config.trainer.best_metric, ["loss", *quick_metrics()]),
         ("optim.loss", config.optim.loss, objective_names()),

@@ -49,7 +49,7 @@ def open_splits(config: DataConfig) -> Splits:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Everything a run needs of its corpora."""
+    """Everything a run needs from its corpora."""
 
     raw: Splits
     cleaned: CleanedSplits
@@ -57,7 +57,7 @@ class PreparedData:
     train_tables: list[TokenizedCorpus]  # one for each training corpus; none when streaming
 
     def fingerprints(self) -> dict[str, Any]:
-        """What a run that is resumed must find unchanged."""
+        """What must be unchanged when a run is resumed."""
         test = self.raw.test.fingerprint if self.raw.test else None
         return {
             "train": [corpus.fingerprint for corpus, _ in self.cleaned.train],
@@ -75,7 +75,7 @@ class PreparedData:
 
 
 def prepare_data(config: Config) -> PreparedData:
-    """Opens, cleans and tokenises the corpora; what was made before is reused."""
+    """Opens, cleans and tokenises the corpora; cached results are reused."""
     data, cache_dir = config.data, Path(config.data.cache_dir)
     is_streamed = isinstance(data, HubDataConfig) and data.streaming
     raw = open_splits(data)
@@ -107,7 +107,7 @@ def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer
 
 
 def tokenized(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: int | None = None) -> TokenizedCorpus:
-    """The corpus as rows of ids; `max_pieces` takes the place of the configuration's own limit."""
+    """The corpus as rows of ids; `max_pieces` replaces the limit in the configuration."""
     data = config.data
     return tokenize_corpus(
         corpus,

@@ -1,4 +1,4 @@
-"""What a run will need later, tried before its first update: memory, and a whole validation in small.
+"""Tries what a run will need later before its first update: memory, and a complete validation in miniature.
 
 An option that only validation reads would otherwise fail hours after it was given.
 """
@@ -27,7 +27,7 @@ from translator.training.validation import Validator
 
 REHEARSED_PIECES = 8  # an untrained model does not know when to end
 FLOAT_BYTES = 4
-SCORE_COPIES = 2  # the logits, and at least one tensor of their size that is made of them
+SCORE_COPIES = 2  # the logits, and at least one tensor of the same size computed from them
 
 
 def check_memory(config: Config, source_vocab_size: int, target_vocab_size: int, device: torch.device) -> None:
@@ -48,7 +48,7 @@ def check_memory(config: Config, source_vocab_size: int, target_vocab_size: int,
 
 
 def _without_tables(config: ModelConfig) -> ModelConfig:
-    """The same parameters, without the tables of positions that are computed whatever the device."""
+    """The same parameters, without the position tables, which are computed on any device."""
     if isinstance(config, TransformerConfig) and config.positions in (Positions.sinusoidal, Positions.rotary):
         return replace(config, positions=Positions.none)
     return config
@@ -81,7 +81,7 @@ def rehearse_validation(
 ) -> None:
     """Validates the untrained model: the loss of one batch, then search, scores and picture of one sentence.
 
-    Weights and random numbers are the same afterwards. Whatever fails is reported under the options that it reads.
+    Weights and random numbers are the same afterwards. Failures are reported under the options involved.
     """
     check_search_memory(config, validator, data.tokenizer.target_vocab_size, execution.device)
     options = {**translation_options(config), "options": _short_search(config.decode)}
@@ -123,7 +123,7 @@ def _changed_options(options: SearchOptions) -> str:
 
 
 def _naming(options: str, function: Callable[..., Any] | None) -> Any:
-    """The function with failures reported under the names of the options that it depends on."""
+    """Wraps the function so that failures are reported under the names of the options it depends on."""
     if function is None:
         return None
 

@@ -20,9 +20,9 @@ from translator.training.distributed import Ranks, num_restarts
 
 
 def decide_resume(config: Config, ranks: Ranks) -> Config:
-    """Settles `resume=auto`: the run that goes on, or False for a new one. The first rank decides for all.
+    """Resolves `resume=auto`: the run to continue, or False for a new one. The first rank decides for all.
 
-    Processes that torchrun has started again decide in the same way, so that nothing is lost or overwritten.
+    Processes restarted by torchrun decide in the same way, so that nothing is lost or overwritten.
     """
     is_restarted = num_restarts() > 0 and config.resume is False
     if config.resume != AUTO and not is_restarted:
@@ -33,13 +33,13 @@ def decide_resume(config: Config, ranks: Ranks) -> Config:
 
 
 def is_complete(config: Config) -> bool:
-    """Whether the run to be resumed has ended, and nothing about it has been changed since."""
+    """Whether the run to be resumed has finished and nothing about it has changed since."""
     run = RunDirectory(Path(str(config.run_dir)))
     return run.metrics.exists() and _has_configuration(run, config)
 
 
 def _run_to_continue(config: Config) -> Path | None:
-    """The run in run_dir or, where none is named, the newest unfinished one with these options that nobody trains."""
+    """The run in run_dir or, where none is named, the newest unfinished one with these options that is not running."""
     if config.run_dir:
         run = RunDirectory(resolve_run(Path(config.run_dir)))
         return run.path if run.manifest.exists() else None
@@ -66,30 +66,30 @@ def _without_place(config: Config) -> str:
 
 
 def check_places(config: Config) -> None:
-    """Refuses folders that cannot be used, before hours are spent on the data. Makes none of them."""
+    """Refuses folders that cannot be used, before hours are spent on the data. Creates none of them."""
     path = Path(config.run_dir) if config.run_dir else RUNS
     directory = RunDirectory(path)
-    with explain_write_errors("run_dir", path):  # a name may be too long even to ask whether it exists
+    with explain_write_errors("run_dir", path):  # even checking whether it exists fails if the name is too long
         if config.resume:
             directory.check_is_run()
         elif config.run_dir:
             directory.check_free()
     require_writable("run_dir", path)
-    # These need not be writable where everything is in them already.
+    # These need not be writable if they already contain everything.
     require_folder("data.cache_dir", Path(config.data.cache_dir))
     if isinstance(config.data, DemoDataConfig):
         require_folder("data.folder", Path(config.data.folder))
 
 
 def continue_run(config: Config, directory: RunDirectory) -> None:
-    """Says in the folder of a resumed run that it trains again, with these options."""
+    """Records in the folder of a resumed run that it is training again, with these options."""
     with explain_write_errors("run_dir", directory.path):
         save_file(config, directory.config)
         directory.begin_again()
 
 
 def claim_run_directory(config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> RunDirectory:
-    """Makes the folder of a new run, or checks that the run to be resumed is still the same."""
+    """Creates the folder of a new run, or checks that the run to be resumed is still the same."""
     path = _claim_on_first_rank(config, data, model) if ranks.is_main else None
     return RunDirectory(Path(ranks.gather(str(path))[0]))
 
@@ -104,7 +104,7 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
     directory = RunDirectory(path)
     if config.resume:
         directory.check_resumable(identity)
-        Tokenizer.load(directory.tokenizer)  # training does not need it, but whoever uses the run will
+        Tokenizer.load(directory.tokenizer)  # not needed for training, but needed to use the run
     else:
         reports = data.reports()
         for report in reports:
@@ -123,7 +123,7 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
 
 
 def _new_folder(config: Config) -> Path:
-    """A folder under runs/ that nobody else has, named by time, model and languages."""
+    """A new, unused folder under runs/, named after time, model and languages."""
     name = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config.model.kind}_{config.data.source}-{config.data.target}"
     with explain_write_errors("run_dir", RUNS):
         RUNS.mkdir(exist_ok=True)

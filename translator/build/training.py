@@ -45,7 +45,7 @@ def build_trainer(
     work_after_fit: float,
     started: float | None = None,
 ) -> Trainer:
-    """`work_after_fit` is the time that the test set takes afterwards, in validations; `started` as for `Trainer`."""
+    """`work_after_fit` is the time the test set takes afterwards, in validations; `started` as for `Trainer`."""
     trainer, optim = config.trainer, config.optim
     return Trainer(
         model=model,

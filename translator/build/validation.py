@@ -36,9 +36,9 @@ def build_validator(
     split: str = "valid",
     interrupted: Callable[[], bool] = lambda: False,
 ) -> Validator | None:
-    """Loss and scores on the validation or test set; None where there is no such set.
+    """Loss and scores on the validation or test set; None if there is no such set.
 
-    It gives up with `Interrupted` when `interrupted` says so.
+    Raises `Interrupted` when `interrupted` returns True.
     """
     raw, cleaned = getattr(data.raw, split), getattr(data.cleaned, split)
     if raw is None:
@@ -88,4 +88,4 @@ def attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[n
         for part in (translation.outputs[0].attention or [])[:1]:
             warn_of_missing("".join([*part.source_pieces, *part.target_pieces]))
             yield figure_pixels(attention_figure(part.source_pieces, part.target_pieces, part.weights.numpy()))
-    gc.collect()  # figures hold themselves in cycles; left to Python's own time they were 85 MB after a few validations
+    gc.collect()  # figures contain reference cycles; uncollected, they took 85 MB after a few validations

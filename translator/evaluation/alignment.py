@@ -44,7 +44,7 @@ def parse_pharaoh(line: str, name: str = "alignment", number: int = 1) -> GoldAl
 
 
 def score_alignments(found: Sequence[Iterable[tuple[int, int]]], gold: Sequence[GoldAlignment]) -> AlignmentScores:
-    """Counts over all sentences. With nothing found, precision is 0; with nothing to be found, recall is."""
+    """Counts over all sentences. Precision is 0 if no pairs were predicted; recall is 0 if there are no sure pairs."""
     if len(found) != len(gold):
         raise UserError(
             f"{len(found)} sentences were aligned and the truth has {len(gold)}: they must be the same ones"

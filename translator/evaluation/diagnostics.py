@@ -11,7 +11,7 @@ MIN_REPEATS = 3  # in a row, before it is called a loop
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Shares of the sentences, between 0 and 1. Sentences whose source is blank count nowhere."""
+    """Shares of the sentences, between 0 and 1. Sentences with a blank source are ignored."""
 
     empty: float
     copied: float
@@ -29,21 +29,21 @@ def words_of(text: str) -> list[str]:
 
 
 def is_copied(source: str, output: str) -> bool:
-    """The output is the source again, but for case and spaces. Numbers and single words may well be the same."""
+    """The output repeats the source, ignoring case and spaces. Numbers and single words may legitimately be equal."""
     words = source.casefold().split()
     return len(words_of(source)) > 1 and any(map(str.isalpha, source)) and words == output.casefold().split()
 
 
 def is_repeating(text: str) -> bool:
-    """Some group of up to eight words (characters, in a text without spaces) comes three times in a row.
+    """Some group of up to eight words (characters, in a text without spaces) is repeated three times in a row.
 
-    A single character must come five times in a row: "…" and "!!!" are no loops.
+    A single character must be repeated five times in a row: "…" and "!!!" are not loops.
     """
     words = words_of(text)
     by_character = len(text.split()) == 1
     for size in range(1, LONGEST_LOOP + 1):
         needed = 5 if by_character and size == 1 else MIN_REPEATS
-        equal = 0  # pairs of words in a row that are the same at a distance of `size`
+        equal = 0  # consecutive words that equal the word `size` positions away
         for index in range(len(words) - size):
             equal = equal + 1 if words[index] == words[index + size] else 0
             if equal >= size * (needed - 1):

@@ -1,4 +1,4 @@
-"""All that is known of one output, for people and for programs."""
+"""The evaluation report of one output, as text for people and as JSON for programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from translator.evaluation.texts import length_classes
 class Evaluation:
     target_language: str
     scores: Scores
-    by_length: dict[str, Scores]  # by the length of the source in words; nothing without a source
+    by_length: dict[str, Scores]  # by the length of the source in words; empty without a source
     diagnostics: Diagnostics | None  # needs a source
     alignment: AlignmentScores | None = None
 

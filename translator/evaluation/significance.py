@@ -2,7 +2,7 @@
 
 The tests and their random numbers are sacrebleu's, with one difference: a resampling that differs exactly as much as
 the outputs themselves counts as evidence for chance, as the p-value is defined (Noreen 1989: "at least as large"). For
-sacrebleu only a larger difference counts, so that for it two identical outputs differ significantly.
+sacrebleu only a larger difference counts, so it would call two identical outputs significantly different.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +14,7 @@ from sacrebleu.metrics.base import Metric as SacrebleuMetric
 
 from translator.evaluation.metrics import BOOTSTRAP_SEED, METRICS, quick_metrics, reference_streams
 
-ROUNDING = 1e-9  # differences of scores between 0 and 100 that are closer than this are the same
+ROUNDING = 1e-9  # score differences (on a 0-100 scale) closer than this count as equal
 # numpy takes random bits from words of 32, so that blocks of 32 trials get the same bits as all trials at once.
 TRIALS_TOGETHER = 32
 
@@ -32,7 +32,7 @@ class Comparison:
 
     @property
     def better(self) -> str:
-        """A, B, or nothing where they are the same."""
+        """A, B, or neither if they are equal."""
         if self.score_a == self.score_b:
             return ""
         return "A" if (self.score_a > self.score_b) != METRICS[self.metric].lower_is_better else "B"
@@ -100,7 +100,7 @@ def _bootstrap_differences(
 def _randomized_differences(
     metric: SacrebleuMetric, a: "np.ndarray[Any, Any]", b: "np.ndarray[Any, Any]", num_trials: int
 ) -> "np.ndarray[Any, Any]":
-    """Differences between two outputs, each of which has every sentence at random from A or from B."""
+    """Differences between two outputs, each of which takes every sentence at random from A or from B."""
     total = a.sum(0) + b.sum(0)
     differences = []
     for is_from_a in _coins(num_trials, len(a)):
@@ -110,7 +110,7 @@ def _randomized_differences(
 
 
 def _coins(num_trials: int, num_sentences: int) -> "Iterator[np.ndarray[Any, Any]]":
-    """A coin for every sentence in every trial."""
+    """A coin flip for every sentence in every trial."""
     generator = np.random.default_rng(BOOTSTRAP_SEED)
     for first in range(0, num_trials, TRIALS_TOGETHER):
         together = min(TRIALS_TOGETHER, num_trials - first)

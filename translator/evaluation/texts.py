@@ -6,11 +6,11 @@ from pathlib import Path
 from translator.errors import UserError
 from translator.evaluation.diagnostics import words_of
 
-LENGTHS = (5, 10, 15, 20, 30, 50)  # upper ends of the classes of source lengths, in words
+LENGTHS = (5, 10, 15, 20, 30, 50)  # upper bounds of the source-length buckets, in words
 
 
 def require_equal_lengths(texts: dict[str, Sequence[str]]) -> None:
-    """Refuses texts that cannot belong together, with the names they were given by."""
+    """Refuses texts that cannot belong together, naming them as the user did."""
     (first, lines), *others = texts.items()
     for name, other in others:
         if len(other) != len(lines):
@@ -20,7 +20,7 @@ def require_equal_lengths(texts: dict[str, Sequence[str]]) -> None:
 
 
 def length_classes(sources: Sequence[str]) -> dict[str, list[int]]:
-    """Indices of the sentences by the length of their source: {"1-5": […], …, "51+": […]}, empty classes left out."""
+    """Indices of the sentences by the length of their source: {"1-5": […], …, "51+": […]}, without empty buckets."""
     starts = (1, *(end + 1 for end in LENGTHS))
     names = [f"{start}-{end}" for start, end in zip(starts, LENGTHS, strict=False)] + [f"{starts[-1]}+"]
     classes: dict[str, list[int]] = {name: [] for name in names}

@@ -1,6 +1,6 @@
-"""Where commands write: what would destroy an input or cannot be written is refused before the work begins.
+"""Output paths of commands: a path that would overwrite an input or is not writable is refused before work begins.
 
-A file is replaced at once when the new one is complete, and through symbolic links, which stay. Devices, pipes and open
+A file is replaced atomically once the new one is complete, and symbolic links are kept. Devices, pipes and open
 descriptors such as /dev/stdout cannot be replaced and are written directly. "-" is the standard output.
 """
 
@@ -25,7 +25,7 @@ class Destination(NamedTuple):
 
     option: str
     path: Path
-    beside: tuple[Path, ...] = ()  # other files that are written on the way
+    beside: tuple[Path, ...] = ()  # other files that are written in the process
 
     def __str__(self) -> str:
         return "standard output" if self.path == STANDARD_STREAM else f"{self.option} {self.path}"
@@ -48,7 +48,7 @@ def replaced_file(path: Path) -> Path:
 
 
 def protect_inputs(destinations: Sequence[Destination], inputs: Sequence[Path]) -> None:
-    """Refuses destinations that are, under whatever name, one of the inputs or written by another option too."""
+    """Refuses destinations that, under any name, are an input or are also written by another option."""
     read = {identity: path for path in inputs for identity in _identities(path, sys.stdin)}
     written: dict[object, Destination] = {}
     for destination in destinations:
@@ -87,7 +87,7 @@ def require_writable(destination: Destination) -> None:
 
 @contextmanager
 def writing(destination: Destination) -> Iterator[Callable[[str], None]]:
-    """Yields a function for the text; it is written when the block ends without an exception.
+    """Yields a function that accepts the text, which is written when the block ends without an exception.
 
     Before that, a path that cannot be written is refused, and a device or pipe is opened.
     """
@@ -130,7 +130,7 @@ def write_directly(file: BinaryIO, text: str, destination: Destination) -> None:
 
 @contextmanager
 def explain_write_errors(destination: Destination | Path) -> Iterator[None]:
-    """Turns write errors into messages for the user. A reader that has gone is no error; see `exit_code`."""
+    """Turns write errors into messages for the user. A closed pipe is not an error; see `exit_code`."""
     try:
         yield
     except BrokenPipeError:
@@ -140,11 +140,11 @@ def explain_write_errors(destination: Destination | Path) -> Iterator[None]:
 
 
 def _identities(path: Path, standard_stream: object) -> set[object]:
-    """What tells whether two names are those of one file; nothing for devices, pipes and folders."""
+    """Identifies a file, whatever name it is given by; empty for devices, pipes and folders."""
     names: set[object] = set() if path == STANDARD_STREAM else {os.path.realpath(path)}
     try:
         status = path.stat() if names else os.fstat(standard_stream.fileno())  # type: ignore[attr-defined]
-    except (AttributeError, OSError, ValueError):  # not there yet; a stream that is closed or not a real one
+    except (AttributeError, OSError, ValueError):  # does not exist yet, or a stream that is closed or not a real file
         return names
     return names | {(status.st_dev, status.st_ino)} if stat.S_ISREG(status.st_mode) else set()
 

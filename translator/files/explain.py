@@ -1,4 +1,4 @@
-"""Turns what goes wrong with the files of a run into one line for the user."""
+"""Turns errors with the files of a run into one-line messages for the user."""
 
 import os
 import tempfile
@@ -13,7 +13,7 @@ COPY_AGAIN = "copy the run again"
 
 @contextmanager
 def explain_damage(path: Path, *damage: type[Exception], remedy: str = COPY_AGAIN) -> Iterator[None]:
-    """For reading a file that translator has written itself: whatever is not as it was written is damage.
+    """For reading a file that translator wrote itself: any unexpected content means that it is damaged.
 
     `damage` are exceptions of the library that reads the file, besides those of Python's own readers.
     """
@@ -34,7 +34,7 @@ def explain_write_errors(option: str, path: Path) -> Iterator[None]:
     """For writing below the folder that the user has given as `option`."""
     try:
         yield
-    except InterruptedError:  # an interruption is no failure to write
+    except InterruptedError:  # an interruption is not a write error
         raise
     except OSError as error:
         raise UserError(
@@ -56,13 +56,13 @@ def require_folder(option: str, path: Path) -> Path:
 
 
 def require_writable(option: str, path: Path) -> None:
-    """Refuses a folder in which nothing can be made. Permissions do not tell for certain, so it is tried."""
+    """Refuses a folder in which nothing can be created. Permissions are not conclusive, so it tries."""
     with explain_write_errors(option, path):
         Path(tempfile.mkdtemp(prefix=".writable-", dir=require_folder(option, path))).rmdir()
 
 
 def reason(error: BaseException) -> str:
-    """The first line of an exception's message; for an error of the system, without file and number."""
+    """The first line of an exception's message; for a system error, without file name and error number."""
     if isinstance(error, KeyError):
         return f"{error} is missing"
     text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -49,7 +49,7 @@ class RunDirectory:
             )
 
     def create(self, *, identity: dict[str, Any], details: dict[str, Any]) -> None:
-        """Claims the folder. `identity` is what may not change when resuming; `details` are for the reader."""
+        """Claims the folder. `identity` must not change when resuming; `details` are for information only."""
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
         manifest = {"format_version": FORMAT_VERSION, _WITH_CHECKSUMS: True, "identity": identity}
@@ -71,11 +71,11 @@ class RunDirectory:
             yield
 
     def begin_again(self) -> None:
-        """A finished run that trains on is not finished any more."""
+        """A finished run whose training continues is no longer finished."""
         self.metrics.unlink(missing_ok=True)
 
     def read_manifest(self) -> dict[str, Any]:
-        """What the manifest says, refused where it is damaged or of a newer format."""
+        """The manifest; refused if it is damaged or of a newer format."""
         with explain_damage(self.manifest):
             manifest = read_json(self.manifest)
             if not isinstance(manifest, dict):
@@ -92,11 +92,11 @@ class RunDirectory:
 
     @property
     def has_checksums(self) -> bool:
-        """Whether the weights carry a checksum, as those of earlier versions do not."""
+        """Whether the weights have a checksum; those of earlier versions do not."""
         return _WITH_CHECKSUMS in self.read_manifest()
 
     def check_is_run(self) -> None:
-        """Refuses to continue where no run is, or one of a newer version."""
+        """Refuses to continue if there is no run, or one of a newer version."""
         if not self.manifest.exists():
             raise UserError(f"resume={self.path}: no run is there (manifest.json is missing); give the folder of a run")
         self.read_manifest()
@@ -113,7 +113,7 @@ class RunDirectory:
             raise UserError("\n".join([f"resume={self.path}: this is not the same run any more.", *lines, remedy]))
 
     def point_latest(self) -> None:
-        """`latest` beside the run leads to it: a symbolic link, or a text file with its name where links fail."""
+        """Points `latest` beside the run to it: a symbolic link, or a text file with its name where links fail."""
         latest = self.path.parent / "latest"
         if self.path.name in ("", latest.name):
             return  # the working directory itself, or somebody's own run of that name
@@ -127,12 +127,12 @@ class RunDirectory:
             except OSError:
                 temporary.write_text(self.path.name + "\n", encoding="utf-8")
             temporary.replace(latest)
-        except OSError as error:  # a convenience, for which no run is given up
+        except OSError as error:  # only a convenience, not worth failing the run
             logger.warning("%s: does not lead to this run (%s)", latest, reason(error))
 
 
 def resolve_run(path: Path) -> Path:
-    """The run that `latest` leads to where it is a text file with a name, since links cannot be made everywhere."""
+    """The run that `latest` points to if it is a text file, since links cannot be created everywhere."""
     if not (path.name == "latest" and path.is_file()):
         return path
     with explain_damage(path, remedy="give the folder of the run instead"):
@@ -159,7 +159,7 @@ def find_weights(run_dir: Path) -> Path:
 
 
 def newest_run(folder: Path) -> Path:
-    """The run that `latest` in the folder leads to."""
+    """The run that `latest` in the folder points to."""
     latest = folder / "latest"
     run = resolve_run(latest)
     if not (run / "manifest.json").exists():
@@ -176,11 +176,11 @@ def versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """The commit of the source tree this package runs from, marked where files differ from it."""
+    """The commit of the source tree this package runs from, marked as modified if files differ from it."""
     git = ["git", "-C", str(Path(__file__).parent)]
     describe = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        # An installed package may lie inside somebody else's repository, whose commit would say nothing.
+        # An installed package may lie inside somebody else's repository, whose commit would be meaningless.
         for command in (["ls-files", "--error-unmatch", Path(__file__).name], describe):
             result = subprocess.run(git + command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

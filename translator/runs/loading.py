@@ -21,7 +21,7 @@ class LoadedRun:
 
 
 def load_run(path: Path, device: torch.device) -> LoadedRun:
-    """The finished model of a run, or the best so far of one that still trains. Nothing that is read can be code."""
+    """The finished model of a run, or the best so far of one still training. Nothing that is read can execute code."""
     weights, run = find_weights(path), RunDirectory(path)
     config = load_file(run.config)
     tokenizer = Tokenizer.load(run.tokenizer)

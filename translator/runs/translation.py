@@ -1,4 +1,4 @@
-"""How a run's configuration wants its model to translate, in validation as well as afterwards."""
+"""How a run's model translates according to its configuration, in validation as well as afterwards."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ _CHECKSUM = "sha256"
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], **details: str) -> None:
-    """Writes a safetensors file; OSError where it cannot be written.
+    """Writes a safetensors file; raises OSError if it cannot be written.
 
     Its metadata are the `details`, the checksum of the tensors, and the format that other readers expect.
     """
@@ -33,7 +33,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], **details: str) -> 
 
 
 def read_tensors(path: Path, *, needs_checksum: bool) -> dict[str, Tensor]:
-    """The tensors of a safetensors file, refused where they are not those that were written.
+    """The tensors of a safetensors file, refused if they are not the ones that were written.
 
     Files of earlier versions have no checksum; they are accepted unless the file `needs_checksum`.
     """
@@ -62,7 +62,7 @@ def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str
 
 
 def _sort_metadata(path: Path) -> None:
-    """Puts the metadata in order, since safetensors writes them in a random one: equal weights make equal files."""
+    """Sorts the metadata, which safetensors writes in random order, so that equal weights give equal files."""
     with path.open("r+b") as file:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
@@ -86,7 +86,7 @@ def collect_weights(model: nn.Module) -> dict[str, Tensor]:
 
 @torch.no_grad()
 def restore_weights(model: nn.Module, weights: dict[str, Tensor], origin: str) -> None:
-    """Copies stored weights into the model; `origin` is the file that a message about a difference names."""
+    """Copies stored weights into the model; `origin` is the file named in a message about mismatches."""
     own = collect_weights(model)
     differences = [f"{name} is missing" for name in own.keys() - weights.keys()]
     differences += [f"{name} is unknown" for name in weights.keys() - own.keys()]

@@ -38,7 +38,7 @@ class CleaningConfig(Options):
 
 @dataclass
 class DataConfig(Options):
-    """What every kind of corpus has."""
+    """Options common to all kinds of corpora."""
 
     group: ClassVar[str] = "data"
 

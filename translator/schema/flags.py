@@ -11,7 +11,7 @@ from translator.schema.options import Options, declaration, is_enum
 
 
 def add_arguments(group: "argparse._ArgumentGroup", schema: type[Options]) -> None:
-    """A flag for every option. What is not given is left out of the namespace, so it has no default here."""
+    """Adds a flag for every option. Flags not given are left out of the namespace, so they have no default here."""
     for one in fields(schema):
         hint = get_type_hints(schema)[one.name]
         text = declaration(one).help.replace("%", "%%")
@@ -67,7 +67,7 @@ class _Checked(argparse.Action):
 
 
 def _converted(text: str, hint: Any) -> Any:
-    """The number that the text stands for; anything else is left as it is, to be refused by the check."""
+    """The number that the text stands for; anything else is returned unchanged, to be refused by the check."""
     try:
         return hint(text) if hint in (int, float) else text
     except ValueError:

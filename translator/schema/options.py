@@ -1,6 +1,6 @@
 """How an option is declared: a dataclass field with its type, default, help text and range.
 
-Everything else follows from the field. `Options` checks every value when an instance is made, wherever the value comes
+Everything else follows from the field. `Options` checks every value when an instance is created, wherever it comes
 from; `translator.schema.flags` turns the fields into flags of a command line.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hi
 from translator.errors import OptionError, UserError
 from translator.schema.checks import did_you_mean
 
-LARGEST = 2**31 - 1  # whole numbers without a maximum of their own; beyond it is a slip of the finger
+LARGEST = 2**31 - 1  # for whole numbers without an explicit maximum; anything larger is a typo
 LARGEST_SEED = 2**63 - 1
 LARGEST_SIZE = 65_536  # of a vector inside a model
 MOST_LAYERS = 1_000
@@ -27,7 +27,7 @@ _TYPES: dict[type, type] = {int: Integral, float: Real, bool: bool, str: str}
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a field says about its option besides type and default. The range of a list holds for its elements."""
+    """What a field says about its option besides type and default. The range of a list applies to its elements."""
 
     help: str
     minimum: float | None = None
@@ -38,7 +38,7 @@ class Declaration:
     metavar: str | None = None
 
     def checked(self, value: Any, hint: Any) -> Any:
-        """The value in the type that `hint` wants; raises ValueError, which says what the value must be."""
+        """The value converted to the type `hint`; raises a ValueError that says what the value must be."""
         if get_origin(hint) in (Union, UnionType):
             if value is None:
                 return None
@@ -93,9 +93,9 @@ def declaration(option_field: "Field[Any]") -> Declaration:
 
 @dataclass
 class Options:
-    """The base of all groups of options: every value is checked when an instance is made."""
+    """The base of all groups of options: every value is checked when an instance is created."""
 
-    group: ClassVar[str] = ""  # what stands before the names of the options, as on the command line of `train`
+    group: ClassVar[str] = ""  # the prefix of the options' names, as on the command line of `train`
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -117,7 +117,7 @@ class Options:
             raise OptionError(self.full_name(name), getattr(self, name), remedy)
 
     def changed(self, **changes: Any) -> Self:
-        """A copy with some options changed; what is wrong is refused by the name that it was given here."""
+        """A copy with some options changed; invalid values are refused under the names used here."""
         names = [one.name for one in fields(self)]
         for name in changes:
             if name not in names:
@@ -133,7 +133,7 @@ def is_enum(hint: Any) -> bool:
 
 
 def has_type(value: Any, hint: Any) -> bool:
-    """Whether a value may stand where `hint` is wanted; a name stands for a member of an enumeration."""
+    """Whether a value is valid for the type `hint`; a member of an enumeration is given by its name."""
     if is_enum(hint):
         return value in [member.value for member in hint]
     if hint not in _TYPES:
@@ -142,7 +142,7 @@ def has_type(value: Any, hint: Any) -> bool:
 
 
 def expected(hint: Any, value: object) -> str | None:
-    """What must be given in place of a value of the wrong type."""
+    """What is expected instead of a value of the wrong type."""
     if is_enum(hint):
         choices = [member.value for member in hint]
         return f"must be one of {', '.join(choices)}; {did_you_mean(str(value), choices)}"

@@ -33,7 +33,7 @@ _STATE = "state.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on the disk whose checksums have been found right."""
+    """A checkpoint on the disk whose checksums have been verified."""
 
     path: Path
     state: dict[str, Any]
@@ -51,7 +51,7 @@ class Checkpoint:
         return load_file(self.path / f"{name}.safetensors")
 
     def evaluated_weights(self) -> dict[str, Tensor]:
-        """The weights that were validated: the moving average where there is one."""
+        """The weights that were validated: the moving average if there is one."""
         return self.tensors("ema" if (self.path / "ema.safetensors").exists() else "model")
 
 
@@ -82,7 +82,7 @@ class CheckpointStore:
     ) -> Path:
         """Writes one checkpoint and removes those that are no longer among the best or newest.
 
-        Raises OSError when it could not be written; what was there before is then still there.
+        Raises OSError if it cannot be written; existing checkpoints are then left intact.
         """
         name = f"{_PREFIX}{step:08d}"
         unfinished, final = self.folder / f"{_UNFINISHED}{name}", self.folder / name
@@ -151,7 +151,7 @@ class CheckpointStore:
         return [name for _, name in sorted(scored, key=lambda item: (-item[0], item[1]))[: self.keep_best]]
 
     def _remove_superseded(self) -> None:
-        # What somebody has removed by hand is gone, and neither kept nor removed again.
+        # Checkpoints that somebody has deleted by hand are ignored.
         self._scores = {name: score for name, score in self._scores.items() if (self.folder / name).is_dir()}
         kept = {*self._best_names(), *sorted(self._scores)[-self.keep_last :]}
         for name in self._scores.keys() - kept:
@@ -169,7 +169,7 @@ class CheckpointStore:
 
 
 def _read_score(path: Path) -> float | None:
-    """For the choice of what to keep; whether the checkpoint is whole is found out when it is used."""
+    """For choosing what to keep; whether the checkpoint is intact is checked when it is used."""
     try:
         score = read_json(path / _STATE)["score"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -87,10 +87,10 @@ class Ranks:
         while not arrival.is_completed():
             while_waiting()
             time.sleep(_POLL_SECONDS)
-        arrival.wait()  # raises where a rank was lost
+        arrival.wait()  # raises if a rank was lost
 
     def gather_work(self, work: Callable[[], Result], interrupted: Callable[[], bool]) -> list[Result]:
-        """Every rank's result of work that may be given up, in order of rank, on every rank.
+        """Every rank's result of work that may be interrupted, in order of rank, on every rank.
 
         `interrupted` says whether this process should stop; the work polls it and raises `Interrupted`. Where one rank
         has given up, all of them raise `Interrupted`, so that they remain in step.
@@ -105,7 +105,7 @@ class Ranks:
         return [result for of_rank in gathered for result in of_rank]
 
     def tell_to_stop(self) -> None:
-        """Leaves word for the other ranks, which may be busy for long and look for it now and then."""
+        """Leaves a message for the other ranks, which may be busy for a long time and check for it now and then."""
         if self.store is not None:
             self.store.set(_STOP_KEY, "")
 
@@ -140,13 +140,13 @@ def local_rank() -> int:
 
 
 def num_restarts() -> int:
-    """How often `torchrun --max-restarts` has started the processes anew."""
+    """How often `torchrun --max-restarts` has restarted the processes."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
 def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Ranks]:
-    """Joins the other processes where `torchrun` started several, and explains why when the job fails."""
+    """Joins the other processes if `torchrun` started several, and explains why when the job fails."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield Ranks()
         return
@@ -175,7 +175,7 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
 
 
 def refuse_together(ranks: Ranks, message: str) -> NoReturn:
-    """Ends all ranks, which have found the same fault at the same time; the first one says why."""
+    """Ends all ranks, which have all detected the same error; the first one reports it."""
     raise UserError(message) if ranks.is_main else SystemExit(2)
 
 

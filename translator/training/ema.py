@@ -25,7 +25,7 @@ class ExponentialMovingAverage:
 
     @contextmanager
     def in_place_of_weights(self) -> Iterator[None]:
-        """Within, the model has the averaged weights; afterwards its own again, bit for bit."""
+        """Inside the block the model has the averaged weights; afterwards its own are restored, bit for bit."""
         own = {name: p.detach().clone() for name, p in self._parameters.items()}
         self._copy(self.weights, self._parameters)
         try:

@@ -1,4 +1,4 @@
-"""The TensorBoard log of a run, which a full disk may end but which never ends a run."""
+"""The TensorBoard log of a run, which may stop when the disk is full but never stops the run."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from translator.training.interfaces import Notify
 
 
 class EventLog:
-    """Writes events as long as the disk lets it; the first failure is reported, and nothing is written after it."""
+    """Writes events as long as the disk allows; the first failure is reported, and nothing is written after it."""
 
     def __init__(self, folder: Path, notify: Notify, *, purge_step: int | None) -> None:
         self.folder = folder

@@ -36,7 +36,7 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[float, int, bool]:
-        """The best first, of equals the earliest; what is published need not be written again."""
+        """Sorts best first, then earliest; published weights need not be written again."""
         return -self.score, self.step, not self.is_published
 
 
@@ -44,7 +44,7 @@ class Candidate:
 class FinalWeights:
     """Chooses among the checkpoints, the averages of checkpoints, the published weights and the model's own.
 
-    The best weights stay in memory as long as no checkpoint has them, so that a full disk does not cost them.
+    The best weights stay in memory until a checkpoint has them, so that a full disk does not lose them.
     """
 
     file: Path
@@ -56,7 +56,7 @@ class FinalWeights:
     _in_memory: Candidate | None = field(default=None, init=False)
 
     def publish_best(self, progress: Progress) -> None:
-        """The model as it is now is the best so far, so that `translate` works while training goes on."""
+        """The model as it is now is the best so far, so that `translate` works while training continues."""
         if not self.ranks.is_main:
             return
         assert progress.best_score is not None
@@ -70,14 +70,14 @@ class FinalWeights:
     def choose(
         self, progress: Progress, settings: TrainerSettings, validate: Callable[[], ValidationResult]
     ) -> tuple[str, dict[str, Any]]:
-        """Gives the model the best weights that were kept, or an average where that is wanted and not worse.
+        """Gives the model the best weights that were kept, or an average if that is requested and not worse.
 
-        Returns where the weights come from, in words, and their figures on the validation set.
+        Returns where the weights come from, in words, and their metrics on the validation set.
         """
         candidates = self._candidates(progress) if self.ranks.is_main else []
         best = candidates[0] if candidates else self._current(progress)
         origin, weights = _describe(best, progress, settings.best_metric), best.weights()
-        best_score = self.ranks.gather(best.score)[0]  # the ranks must decide alike
+        best_score = self.ranks.gather(best.score)[0]  # all ranks must make the same decision
         figures = next(figures for figures in progress.history if figures["update"] == best.step)
         is_published = best.is_published
         self._take_over(weights)
@@ -97,7 +97,7 @@ class FinalWeights:
         return origin, figures
 
     def _candidates(self, progress: Progress) -> list[Candidate]:
-        """The best checkpoints that are whole, what is kept in memory and what is published, the best one first."""
+        """The best intact checkpoints, the weights kept in memory and the published ones, best first."""
         stored = [
             Candidate(checkpoint.step, checkpoint.score, checkpoint.evaluated_weights)
             for checkpoint in self.checkpoints.best(self.notify)
@@ -109,7 +109,7 @@ class FinalWeights:
         return sorted(found.values(), key=lambda candidate: candidate.rank)[: self.checkpoints.keep_best]
 
     def _published(self, progress: Progress) -> Candidate | None:
-        """The weights file, where it is whole and holds weights that this run has validated."""
+        """The weights file, if it is intact and holds weights that this run has validated."""
         if not self.file.exists():
             return None
         try:
@@ -133,7 +133,7 @@ class FinalWeights:
         return [checkpoint.evaluated_weights for checkpoint in newest]
 
     def _evaluated(self) -> dict[str, Tensor]:
-        """The weights that validation sees: the moving average where there is one."""
+        """The weights that validation sees: the moving average if there is one."""
         return collect_weights(self.model) | (self.ema.weights if self.ema is not None else {})
 
     def _take_over(self, weights: dict[str, Tensor]) -> None:

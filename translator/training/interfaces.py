@@ -10,9 +10,9 @@ from translator.models.base import Seq2Seq
 
 
 class Loader(Protocol):
-    """Endless batches, epoch after epoch, from where `load_state_dict` put it.
+    """Endless batches, epoch after epoch, from the position set by `load_state_dict`.
 
-    `epoch` is that of the next batch, counted from 0: the number of epochs already handed out.
+    `epoch` is that of the next batch, counted from 0: the number of epochs already completed.
     """
 
     @property
@@ -49,7 +49,7 @@ class LossOutput(NamedTuple):
 
 
 class Loss(Protocol):
-    """Sums over the real target tokens of a batch; other objectives can take its place without touching the loop."""
+    """Sums over the real target tokens of a batch; other objectives can replace it without changes to the loop."""
 
     def __call__(self, model: Seq2Seq, batch: Any, *, teacher_forcing: float = 1.0) -> LossOutput: ...
 

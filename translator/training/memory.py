@@ -1,4 +1,4 @@
-"""Memory: how much there is, how much training needs, which errors mean that it is not enough, and what follows."""
+"""Memory: how much there is, how much training needs, which errors mean that it is not enough, and how to respond."""
 
 import gc
 import os
@@ -18,12 +18,12 @@ _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.
 
 
 def training_bytes(num_parameters: int, *, with_average: bool) -> int:
-    """What a model takes while it is trained, without activations; `with_average` is a moving average of weights."""
+    """Bytes that a model needs during training, without activations; `with_average` is a moving average of weights."""
     return num_parameters * (_TRAINING_BYTES + (_AVERAGE_BYTES if with_average else 0))
 
 
 def device_memory(device: torch.device) -> int | None:
-    """All memory of a device in bytes, whoever uses it now; None where that is unknown."""
+    """All memory of a device in bytes, used or free; None if unknown."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     if device.type == "mps":
@@ -34,7 +34,7 @@ def device_memory(device: torch.device) -> int | None:
         return None
     for path in map(Path, _CONTAINER_LIMITS):
         text = path.read_text(encoding="ascii").strip() if path.is_file() else ""
-        limits += [int(text)] if text.isdigit() else []  # "max" means that there is none
+        limits += [int(text)] if text.isdigit() else []  # "max" means no limit
     return min(limits)
 
 

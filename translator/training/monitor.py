@@ -138,7 +138,7 @@ class Monitor:
             self._events = None
 
     def start_window(self) -> None:
-        """Speed and averages count from here; called after work that is not training."""
+        """Restarts the measurement of speed and averages; called after work that is not training."""
         self._window: list[UpdateReport] = []
         self._window_started = time.monotonic()
 

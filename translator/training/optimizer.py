@@ -26,7 +26,7 @@ def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 def build_optimizer(
     model: nn.Module, *, name: str, learning_rate: float, betas: Sequence[float], eps: float, weight_decay: float
 ) -> torch.optim.Optimizer:
-    """`name` is adamw (decay apart from the gradient, Loshchilov and Hutter 2019) or adam (decay added to it)."""
+    """`name` is adamw (decay decoupled from the gradient, Loshchilov and Hutter 2019) or adam (decay added to it)."""
     decayed, others = split_parameters(model)
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     device = next(model.parameters()).device.type

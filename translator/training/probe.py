@@ -3,7 +3,7 @@
 A wrong mask does not stop a model from learning: the loss looks good, the translations are bad, and the cause may take
 months to find. So before the first update a few sentences are changed where no change may matter: later target tokens,
 padding, the other sentences of the batch, decoding step by step. `probe` measures how far the outputs move, and its
-report rejects the model when they do. It knows nothing of a model but its interface, and takes seconds.
+report rejects the model when they do. It uses only the model's interface, and takes seconds.
 """
 
 import math
@@ -23,7 +23,7 @@ NUM_HYPOTHESES = 2  # of each sentence, where states are selected
 
 
 class ProbeError(ValueError):
-    """The model breaks an invariant, so what it learns would not be what it is asked."""
+    """The model breaks an invariant, so it would not learn what it is supposed to learn."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def probe(
     target_mask: Tensor,  # (B, T)
     tolerance: float | None = None,
 ) -> ProbeReport:
-    """Checks every invariant on a few sentences of the batch; padding must stand at the end of the rows.
+    """Checks every invariant on a few sentences of the batch; padding must be at the end of the rows.
 
     `tolerance` is what rounding may do to an output: by default half the digits of the outputs' type, thousands
     of times what float32 does on a CPU. Matrix products of reduced precision (TF32) need about 0.01.
@@ -178,7 +178,7 @@ def _select(model: Seq2Seq, sample: _Sample, expected: Tensor) -> _Comparison:
 
 
 def _value(model: Seq2Seq, sample: _Sample, expected: Tensor) -> _Comparison:
-    """A state is used, another sentence comes between, and the same state is used again."""
+    """Uses a state, decodes another sentence, and uses the same state again."""
     state = model.start(model.encode(sample.source, sample.source_mask))
     tokens = sample.target_in[:, :2]
     before, _ = _feed(model, state, tokens)

@@ -1,9 +1,9 @@
-"""How far a run is, when it must end, and how many updates that makes."""
+"""How far a run has progressed, when it must end, and how many updates that allows."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-# Kept free for the end of a run with a deadline as long as no validation has been timed.
+# Reserved for the end of a run with a deadline until a validation has been timed.
 _UNKNOWN_RESERVE = 0.05
 # By this share of the time that is left after the start a first validation is made, so that its cost is known.
 _FIRST_VALIDATION = 1 / 4
@@ -11,7 +11,7 @@ _FIRST_VALIDATION = 1 / 4
 
 @dataclass(frozen=True)
 class TrainerSettings:
-    """The loop's own options; 0 switches a limit off unless said otherwise."""
+    """The loop's own options; 0 disables a limit unless stated otherwise."""
 
     max_updates: int
     max_epochs: int = 0
@@ -43,12 +43,12 @@ class Progress:
     validated_at: int = 0  # update of the last validation
     validated_epoch: int = 0
     validation_seconds: float = 0.0  # the slower one of the latest two
-    reserve_seconds: float = 0.0  # that the end of the run will need; 0 = not known yet
+    reserve_seconds: float = 0.0  # needed for the end of the run; 0 = not known yet
     last_score: float | None = None
     best_score: float | None = None
     best_update: int = 0
     validations_without_improvement: int = 0
-    history: list[dict[str, Any]] = field(default_factory=list)  # figures of all validations
+    history: list[dict[str, Any]] = field(default_factory=list)  # metrics of all validations
 
     def record_update(self, num_batches: int, num_tokens: int, epoch: int) -> None:
         self.update += 1
@@ -70,7 +70,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the settings say about a given progress."""
+    """Decisions that follow from the settings and the progress so far."""
 
     settings: TrainerSettings
 
@@ -106,7 +106,7 @@ class Plan:
             return "max_updates"
         if 0 < settings.max_epochs <= progress.epoch:
             return "max_epochs"
-        # Even a start that took all the time is followed by one update, so that there is a model to validate.
+        # Even if starting up took all the time, one update is made, so that there is a model to validate.
         if settings.max_seconds and progress.update and progress.seconds >= self.training_seconds(progress):
             return "max_time"
         return None

@@ -1,4 +1,4 @@
-"""The time of a run: what is over, and how much of `max_time` its end needs.
+"""The time of a run: how much has passed, and how much of `max_time` must be reserved for its end.
 
 The end is the last validation, that of an average, the test set and the report. What it takes is estimated from the
 validations made so far, with a margin that grows where the machine has become slower or is noisy.
@@ -16,17 +16,17 @@ from translator.training.progress import Plan, Progress
 _SLICE_SECONDS = 1.0  # of updates whose average pace is one measurement
 _NUM_SLICES = 20
 _NUM_RECENT = 3  # slices whose median is the present pace
-_LARGEST_FACTOR = 3.0  # a machine that is even noisier cannot be planned for
+_LARGEST_FACTOR = 3.0  # no planning is possible on a machine noisier than this
 _MARGIN = 1.15  # on a machine without any noise
 _EXIT_SECONDS = 0.5  # closing files and leaving Python …
 _EXIT_SHARE = 0.15  # … on a machine where starting Python and reading the data took long, this share of it
 _LONGEST_EXIT = 5.0
 _FIRST_ESTIMATE = 1 / 8  # of the time that is left after the start
-_OLD_ESTIMATE = 1.5  # an estimate counts as old when so many times as many updates have been made
+_OLD_ESTIMATE = 1.5  # an estimate is old once the number of updates has grown by this factor
 
 
 class Pace:
-    """How quickly updates are made, as a measure of what else the machine has to do."""
+    """How quickly updates are made, as a measure of the load on the machine."""
 
     def __init__(self) -> None:
         self._paces: deque[float] = deque(maxlen=_NUM_SLICES)  # seconds for each update, by slices
@@ -98,7 +98,7 @@ class RunTime:
     def note_validation(self, progress: Progress, seconds: float, is_over: bool = False) -> None:
         """Takes the time of this validation or of the one before it, whichever is longer.
 
-        Those before are not looked at: a model that has learnt when to end a sentence is validated more quickly.
+        Earlier ones are ignored: a model that has learnt when to end a sentence is validated more quickly.
         """
         progress.validation_seconds = max(self._earlier_validation, seconds)
         if is_over:
@@ -129,7 +129,7 @@ class RunTime:
         """Seconds that the end of the run may take; 0 as long as that is not known.
 
         A model that has just begun to learn writes endless sentences, and each second of training saves more than one
-        of validation. While that is so, a run with little time is over earlier if it goes on training.
+        of validation. While that is so, a run with little time finishes earlier if it continues training.
         """
         if not progress.validation_seconds or (self._is_improving and not self._is_old(progress)):
             return 0.0

@@ -1,4 +1,4 @@
-"""Stop signals are noted by their handlers and acted upon by the loops, which ask now and then whether one has come.
+"""Stop signals are noted by their handlers and acted upon by the loops, which regularly check for them.
 
 A handler runs between any two instructions, in a destructor or a weakref callback as well, where Python swallows every
 exception. So none is raised there: whatever takes long polls `Interruption.requested` and raises `Interrupted` itself.
@@ -16,7 +16,7 @@ from translator.training.distributed import Ranks
 # SIGHUP comes when a terminal is closed; SIGUSR1 is the warning that SLURM sends with --signal=USR1@SECONDS.
 STOP_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)]
 SAME_CTRL_C = 1.0  # seconds: torchrun passes on the SIGINT that the terminal has already sent to its processes
-_LOOK_SECONDS = 1.0  # between two looks at what the other ranks have received
+_LOOK_SECONDS = 1.0  # between two checks of what the other ranks have received
 
 
 class StopSignals:
@@ -76,7 +76,7 @@ class Interruption:
     def requested(self) -> bool:
         """Cheap enough to be called at every step of a search, by any thread.
 
-        The ranks learn of it at different moments: before they meet again they must agree (`Ranks.gather_work`).
+        The ranks notice it at different times: before they meet again they must agree (`Ranks.gather_work`).
         """
         if self.received:
             if not self._has_told:

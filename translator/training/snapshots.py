@@ -1,4 +1,4 @@
-"""Everything a run continues from: written to checkpoints, and taken from the newest one that is whole."""
+"""Everything a run continues from: written to checkpoints, and restored from the newest intact one."""
 
 from dataclasses import asdict
 
@@ -50,7 +50,7 @@ class Snapshots:
     def save(self, progress: Progress, seconds: float, *, required: bool = False) -> None:
         """Writes a checkpoint unless the newest one is the same; `seconds` is how long the run has taken by now.
 
-        A checkpoint that cannot be written stops the run where it is `required`; elsewhere training goes on.
+        A checkpoint that cannot be written stops the run where it is `required`; otherwise training continues.
         """
         place = (progress.update, progress.validated_at)
         if self._saved == place:
@@ -84,7 +84,7 @@ class Snapshots:
             self._saved = place
 
     def restore(self) -> Progress | None:
-        """Puts everything back as the newest whole checkpoint has it; None where none was written yet."""
+        """Restores everything from the newest intact checkpoint; None if none was written yet."""
         checkpoint = self._newest_on_all_ranks()
         if checkpoint is None:
             return None
@@ -103,7 +103,7 @@ class Snapshots:
         restore_optimizer(self.optimizer, checkpoint.tensors("optimizer"))
         if self.ema is not None:
             self.ema.load(checkpoint.evaluated_weights())
-        if state["scaler"]:  # empty where the run had none, for example on another device
+        if state["scaler"]:  # empty if the run had none, for example on another device
             self.updater.scaler.load_state_dict(state["scaler"])
         own = state["ranks"][self.ranks.rank]
         self.updater.memory.limit = own["memory_limit"]
@@ -126,7 +126,7 @@ class Snapshots:
 
 
 def report_failed_write(problem: str, required: bool, notify: Notify) -> None:
-    """A full disk stops a run only where it could not go on afterwards."""
+    """A full disk stops a run only if it could not continue afterwards."""
     if required:
         raise UserError(f"{problem}. What was written before is untouched; make room and resume")
     notify(f"{problem}. What was written before is untouched; training goes on and will try again")

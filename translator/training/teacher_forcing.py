@@ -1,4 +1,4 @@
-"""How often the decoder is given the reference's previous piece, as training goes on.
+"""How often the decoder is given the reference's previous piece, as training progresses.
 
 Scheduled sampling, Bengio et al. 2015 (arXiv:1506.03099), section 2.4.
 """
@@ -12,7 +12,7 @@ def teacher_forcing_ratio(schedule: str, update: int, *, ratio: float, final_rat
     """The probability of the reference's piece in an update, the first of which is number 0.
 
     constant: `ratio`. linear: from `ratio` to `final_ratio` within `updates`. inverse_sigmoid: `ratio` times
-    k / (k + exp(i / k)) with k = `updates`, nowhere below `final_ratio`.
+    k / (k + exp(i / k)) with k = `updates`, never below `final_ratio`.
     """
     if schedule == "constant":
         return ratio

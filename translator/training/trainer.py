@@ -37,7 +37,7 @@ class TrainingResult:
     stopped_by: str  # max_updates, max_epochs, max_time, patience or signal
     signal: int  # its number, or 0
     final_weights: str  # where the weights that the model now has come from, in words
-    final: dict[str, Any]  # the final model's figures on the validation set
+    final: dict[str, Any]  # the final model's metrics on the validation set
     progress: Progress  # of all calls together
 
     @property
@@ -46,7 +46,7 @@ class TrainingResult:
 
 
 class Trainer:
-    """Trains until one of the limits is reached; `resume` first continues from the newest whole checkpoint."""
+    """Trains until one of the limits is reached; `resume` first restores the newest intact checkpoint."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Trainer:
     ) -> None:
         """`started` is when the time of the run began, by the clock; without it, it begins with `fit`.
 
-        `estimate_validation` gives the seconds that a validation will take, on all ranks the same.
+        `estimate_validation` returns the seconds that a validation will take, the same on all ranks.
         """
         self.model = model
         self.learning_rate = learning_rate
@@ -113,7 +113,7 @@ class Trainer:
         self.final_weights = FinalWeights(weights_file, model, ema, checkpoints, self.ranks, monitor.notify)
 
     def resume(self) -> int:
-        """Continues from the newest whole checkpoint; returns its update, or 0 where none was written yet."""
+        """Continues from the newest intact checkpoint; returns its update, or 0 if none was written yet."""
         restored = self.snapshots.restore()
         if restored is None:
             self.monitor.notify("no checkpoint was written yet: starting from the beginning")
@@ -151,7 +151,7 @@ class Trainer:
         """Updates and validates until there is a reason to stop; a signal's number comes with it."""
         batches = iter(self.loader)
         while True:
-            # The ranks must decide alike, so they agree on the time and on whether anyone was asked to stop.
+            # All ranks must make the same decision, so they agree on the time and on whether anyone was asked to stop.
             self.progress.seconds, number, self.progress.reserve_seconds = self.ranks.maximum(
                 self.time.seconds, self.interruption.received, self.time.reserve(self.progress)
             )

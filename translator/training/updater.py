@@ -95,9 +95,9 @@ class Updater:
         )
 
     def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[_MicroBatchResult]:
-        """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; gives each micro-batch's sums.
+        """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; returns each micro-batch's sums.
 
-        Out of memory in the middle of a backward pass leaves part of a gradient behind, so the update begins anew with
+        Out of memory in the middle of a backward pass leaves part of a gradient behind, so the update restarts with
         smaller parts. That costs its time once; the limit is remembered.
         """
         while True:
@@ -139,7 +139,7 @@ class Updater:
 
     def _step_if_finite(self, loss_sum: float, gradient_norm: float, learning_rate: float) -> bool:
         is_finite = math.isfinite(loss_sum) and math.isfinite(gradient_norm)
-        # A float16 gradient that overflowed is the scaler's everyday business: it skips the step and scales less.
+        # A float16 gradient that overflowed is routine for the scaler: it skips the step and lowers the scale.
         overflowed = not is_finite and math.isfinite(loss_sum) and self.scaler.is_enabled()
         overflowed = overflowed and self.scaler.get_scale() > 1
         if is_finite or overflowed:

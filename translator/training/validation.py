@@ -37,7 +37,7 @@ class Validator:
     score: Callable[[list[str], list[str], list[str]], TextScores] | None = None
     draw_attention: Callable[[list[str]], list[Any]] | None = None
     num_samples: int = 4
-    interrupted: Callable[[], bool] = lambda: False  # polled; where it says so on any rank, all raise `Interrupted`
+    interrupted: Callable[[], bool] = lambda: False  # polled; if it is True on any rank, all raise `Interrupted`
 
     @property
     def size(self) -> int:
@@ -54,7 +54,7 @@ class Validator:
         )
 
     def estimate_seconds(self, model: Seq2Seq) -> float:
-        """About how long a validation would take, from a few sentences spread over the set; on all ranks the same."""
+        """About how long a validation would take, from a few sentences spread over the set; the same on all ranks."""
         step = max(1, len(self.sources) // _NUM_ESTIMATED)
         sample = replace(
             self,
@@ -64,7 +64,7 @@ class Validator:
             num_samples=0,
         )
         translating = sample(model).seconds * self.size / max(1, sample.size)
-        # Pictures are as many for a sample as for the whole set, and the first one takes longest.
+        # A sample has as many pictures as the whole set, and the first one takes longest.
         shown = slice(0, self.num_samples)
         pictures = replace(
             sample, sources=self.sources[shown], references=self.references[shown], num_samples=self.num_samples

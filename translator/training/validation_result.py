@@ -11,7 +11,7 @@ COLLAPSE_RATE = 0.3  # of the translations: more that are empty, copied or repet
 
 @dataclass(frozen=True)
 class TextScores:
-    """What scoring gives for a list of hypotheses."""
+    """What scoring returns for a list of hypotheses."""
 
     values: dict[str, float]  # by metric
     signatures: dict[str, str] = field(default_factory=dict)  # metric: sacreBLEU signature
@@ -40,7 +40,7 @@ class ValidationResult:
         return perplexity(self.parts["nll"])
 
     def score(self, metric: str) -> float:
-        """The loss or the value of a metric, with the sign that makes higher better; what is not finite is worst."""
+        """The loss or the value of a metric, with the sign that makes higher better; non-finite values are worst."""
         if metric == "loss":
             score = -self.loss
         else:
