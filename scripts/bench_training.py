@@ -96,7 +96,7 @@ def training(config: Config, data: PreparedData) -> Iterator[tuple[Trainer, Time
                 config,
                 model=model,
                 loader=loader,
-                validator=validator.limited(1),
+                validator=validator.limited(slice(1)),
                 monitor=monitor,
                 execution=CPU,
                 ranks=Ranks(),

@@ -91,7 +91,7 @@ def _train(
     if num_held_out is None:
         test_validator = build(split="test")
     else:
-        validator, test_validator = validator.limited(num_held_out), None
+        validator, test_validator = validator.limited(slice(num_held_out)), None
     _probe(model, validator)
     rehearse_validation(config, data, model, validator, execution)
     if config.trainer.compile:

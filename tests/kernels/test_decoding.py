@@ -53,27 +53,22 @@ def test_vocabulary_projection(monkeypatch: pytest.MonkeyPatch, limit: int) -> N
 @SIZES
 @pytest.mark.parametrize("num_queries", [1, 3])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
-def test_products_of_any_size(num_keys: int, num_queries: int, dtype: torch.dtype, tolerance: float) -> None:
-    queries, keys = torch.randn(6, num_queries, 8, dtype=dtype), torch.randn(6, num_keys, 8, dtype=dtype)
-    biases = [torch.randn(shape, dtype=dtype) for shape in ((), (6, 1, num_keys), (6, num_queries, num_keys))]
-    for bias in biases:
-        expected = queries @ keys.transpose(1, 2) / 8**0.5 + bias
-        actual = kernels.scaled_dot_scores(queries, keys, bias)
-        torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
-    weights = torch.rand(6, num_queries, num_keys, dtype=dtype)
-    torch.testing.assert_close(kernels.weighted_sum(weights, keys), weights @ keys, rtol=tolerance, atol=tolerance)
-
-
-@SIZES
 @pytest.mark.parametrize("score", SCORES)
-def test_the_attention_step_is_its_formula(use_reference: Callable[[], None], score: str, num_keys: int) -> None:
-    attention = MultiHeadAttention(16, 2, score=score).double()
-    keys, values = torch.randn(2, 6, num_keys, 8, dtype=torch.float64)
-    queries, bias = torch.randn(6, 1, 8, dtype=torch.float64), torch.randn(6, 1, num_keys, dtype=torch.float64)
+def test_the_attention_step_is_its_formula(
+    use_reference: Callable[[], None], score: str, num_keys: int, num_queries: int, dtype: torch.dtype, tolerance: float
+) -> None:
+    attention = MultiHeadAttention(16, 2, score=score).to(dtype)
+    keys, values = torch.randn(2, 6, num_keys, 8, dtype=dtype)
+    queries = torch.randn(6, num_queries, 8, dtype=dtype)
     cache = KeyValue(attention.score.prepare(keys), values)
-    fast = attend(attention, queries, cache, bias)
+    biases = [torch.randn(shape, dtype=dtype) for shape in ((), (6, 1, num_keys), (6, num_queries, num_keys))]
+    fast = [kernels.attend(attention, queries, cache, bias) for bias in biases]
     use_reference()
-    torch.testing.assert_close(fast, attend(attention, queries, cache, bias), rtol=1e-12, atol=1e-12)
+    expected = [attend(attention, queries, cache, bias) for bias in biases]
+    torch.testing.assert_close(fast, expected, rtol=tolerance, atol=tolerance)
+    if score == "scaled_dot":
+        softmax = [torch.softmax(queries @ keys.transpose(1, 2) / 8**0.5 + bias, -1) for bias in biases]
+        torch.testing.assert_close([weights for _, weights in fast], softmax, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("num_hypotheses", [1, 3])

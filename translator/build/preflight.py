@@ -89,7 +89,7 @@ def rehearse_validation(
     trainer = config.trainer
     source, reference = _shortest_pair(validator)
     rehearsal = replace(
-        validator.limited(1),
+        validator.limited(slice(1)),
         ranks=Ranks(),  # each process by itself
         sources=(source,),
         references=(reference,),

@@ -84,7 +84,7 @@ def build_trainer(
         ),
         execution=execution,
         ranks=ranks,
-        interruption=interruption,
+        interruption=interruption or Interruption(),
         ema=ExponentialMovingAverage(model, trainer.ema_decay) if trainer.ema_decay else None,
         teacher_forcing=teacher_forcing_of(config.model),
         started=started,

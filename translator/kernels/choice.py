@@ -17,7 +17,7 @@ def use_kernels(*operands: Tensor) -> bool:
     dtype = operands[0].dtype
     if dtype not in (torch.float32, torch.float64):
         return False
-    return all(operand.device.type == "cpu" and operand.dtype == dtype for operand in operands)
+    return all(operand.is_cpu and operand.dtype == dtype for operand in operands)
 
 
 def without_autocast(operand: Tensor) -> AbstractContextManager[object]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from translator.kernels.choice import use_kernels
+from translator.kernels.key_value_cache import KeyValue
 
 Function = Callable[[Tensor], Tensor]
 # On CPUs a product with a transposed vocabulary matrix is up to three times faster for a single row, and a little for
@@ -93,24 +94,22 @@ class StepDecoder:
         return self.project(self.normalize(x))
 
 
-def _is_small(num_queries: int, num_keys: int, size: int) -> bool:
-    """Whether torch would multiply in a plain loop, several times slower on CPUs than elementwise products and sums."""
-    return num_queries == 1 and num_keys * size < SMALLEST_PRODUCT
-
-
-def scaled_dot_scores(queries: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
-    """q^T k / √size + bias, from queries (B·H, K, size) and keys (B·H, N, size) to (B·H, K, N)."""
-    scale = 1 / math.sqrt(keys.shape[2])
-    if _is_small(queries.shape[1], *keys.shape[1:]):
-        return torch.add(bias, (queries * keys).sum(-1).unsqueeze(1), alpha=scale)
-    return torch.baddbmm(bias, queries, keys.transpose(1, 2), alpha=scale)
-
-
-def weighted_sum(weights: Tensor, values: Tensor) -> Tensor:
-    """Weights (B·H, K, N) and values (B·H, N, size) to (B·H, K, size)."""
-    if _is_small(weights.shape[1], *values.shape[1:]):
-        return (weights.transpose(1, 2) * values).sum(1, keepdim=True)
-    return torch.bmm(weights, values)
+def attend(attention: Any, queries: Tensor, cache: KeyValue, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """The function of the same name in models/transformer_decoding.py, in the form that suits the sizes."""
+    keys, values = cache
+    _, num_keys, size = values.shape
+    # The smallest products torch makes in a plain loop, several times slower than elementwise products and sums.
+    is_small = num_keys * size < SMALLEST_PRODUCT and queries.shape[1] == 1
+    if not attention.is_scaled_dot:
+        scores = attention.score(queries, keys) + bias  # (B·H, K, N)
+    elif is_small:
+        scores = torch.add(bias, (queries * keys).sum(-1).unsqueeze(1), alpha=1 / math.sqrt(size))
+    else:
+        scores = torch.baddbmm(bias, queries, keys.transpose(1, 2), alpha=1 / math.sqrt(size))
+    weights = torch.softmax(scores, dim=-1)
+    if is_small:
+        return (weights.transpose(1, 2) * values).sum(1, keepdim=True), weights
+    return torch.bmm(weights, values), weights
 
 
 def split_heads(x: Tensor, num_sentences: int, num_heads: int) -> Tensor:

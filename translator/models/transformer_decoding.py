@@ -47,6 +47,7 @@ def decode_step(
     source, num_sentences, num_heads = state.source, state.source.num_sentences, state.source.num_heads
     num_hypotheses = x.shape[0] // num_sentences  # K
     target = state.target.extended(num_hypotheses)
+    attention_step = kernels.attend if use_kernels(x) else attend
     target_bias, all_weights = target.attention_bias(state.decoder.relative_bias), []
     layers = zip(state.decoder.layers, target.newest(), target.layers(), source.layers, strict=True)
     for layer, new, seen, memory in layers:
@@ -60,25 +61,20 @@ def decode_step(
         new.keys.copy_(attention.score.prepare(keys))
         new.values.copy_(values)
         queries = queries.reshape(num_sentences * num_heads, num_hypotheses, attention.head_size)
-        attended, _ = attend(attention, queries, seen, target_bias)
+        attended, _ = attention_step(attention, queries, seen, target_bias)
         x = layer.leave_self(x, layer.self_output(kernels.merge_heads(attended, num_sentences)))
 
         queries = kernels.split_heads(layer.project_query(layer.enter_cross(x)), num_sentences, num_heads)
-        attended, weights = attend(layer.cross_attention, queries, memory, source.bias)
+        attended, weights = attention_step(layer.cross_attention, queries, memory, source.bias)
         x = layer.leave_cross(x, layer.cross_output(kernels.merge_heads(attended, num_sentences)))
         if need_weights:
             visible = weights.unflatten(0, (num_sentences, num_heads)) * source.mask[:, None, None]  # (B, H, K, S)
             all_weights.append(visible.transpose(1, 2).flatten(0, 1))
         x = layer.leave_feedforward(x, layer.outer(layer.activate(layer.inner(layer.enter_feedforward(x)))))
-    return x, replace(state, target=target, length=state.length + 1), all_weights
+    return x, TransformerState(state.decoder, source, target, state.length + 1), all_weights
 
 
 def attend(attention: MultiHeadAttention, queries: Tensor, cache: KeyValue, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Attention of queries (B·H, K, D/H) to keys and values (B·H, N, …): heads (B·H, K, D/H), weights (B·H, K, N)."""
-    fast = use_kernels(queries)
-    if fast and attention.is_scaled_dot:
-        scores = kernels.scaled_dot_scores(queries, cache.keys, bias)
-    else:
-        scores = attention.score(queries, cache.keys) + bias
-    weights = torch.softmax(scores, dim=-1)
-    return kernels.weighted_sum(weights, cache.values) if fast else weights @ cache.values, weights
+    weights = torch.softmax(attention.score(queries, cache.keys) + bias, dim=-1)
+    return weights @ cache.values, weights

@@ -1,6 +1,6 @@
 """Everything a run continues from: written to checkpoints, and restored from the newest intact one."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import torch
 
@@ -20,32 +20,19 @@ from translator.training.updater import Updater
 _STATE_FORMAT = 1
 
 
+@dataclass
 class Snapshots:
     """Saves and restores the state of the objects that a trainer works with."""
 
-    def __init__(
-        self,
-        *,
-        model: Seq2Seq,
-        optimizer: torch.optim.Optimizer,
-        ema: ExponentialMovingAverage | None,
-        updater: Updater,
-        loader: Loader,
-        checkpoints: CheckpointStore,
-        monitor: Monitor,
-        ranks: Ranks,
-        device: torch.device,
-    ) -> None:
-        self.model = model
-        self.optimizer = optimizer
-        self.ema = ema
-        self.updater = updater
-        self.loader = loader
-        self.checkpoints = checkpoints
-        self.monitor = monitor
-        self.ranks = ranks
-        self.device = device
-        self._saved: tuple[int, int] | None = None  # progress.update and .validated_at of the newest checkpoint
+    model: Seq2Seq
+    optimizer: torch.optim.Optimizer
+    ema: ExponentialMovingAverage | None
+    updater: Updater
+    loader: Loader
+    checkpoints: CheckpointStore
+    monitor: Monitor
+    ranks: Ranks
+    _saved: tuple[int, int] | None = None  # progress.update and .validated_at of the newest checkpoint
 
     def save(self, progress: Progress, seconds: float, *, required: bool = False) -> None:
         """Writes a checkpoint unless the newest one is the same; `seconds` is how long the run has taken by now.
@@ -58,7 +45,7 @@ class Snapshots:
         own = {
             "memory_limit": self.updater.memory.limit,
             "loader": self.loader.state_dict(),
-            "random": random_state(self.device),
+            "random": random_state(self.updater.execution.device),
         }
         state = {
             "format_version": _STATE_FORMAT,
@@ -108,7 +95,7 @@ class Snapshots:
         own = state["ranks"][self.ranks.rank]
         self.updater.memory.limit = own["memory_limit"]
         self.loader.load_state_dict(own["loader"])
-        restore_random_state(own["random"], self.device)
+        restore_random_state(own["random"], self.updater.execution.device)
         progress = Progress(**state["progress"])
         self._saved = (progress.update, progress.validated_at)
         return progress

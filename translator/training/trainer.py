@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,72 +45,41 @@ class TrainingResult:
         return 128 + self.signal if self.signal else 0
 
 
+@dataclass(kw_only=True)
 class Trainer:
     """Trains until one of the limits is reached; `resume` first restores the newest intact checkpoint."""
 
-    def __init__(
-        self,
-        *,
-        model: Seq2Seq,
-        loss: Loss,
-        optimizer: torch.optim.Optimizer,
-        learning_rate: Callable[[int, float], float],
-        loader: Loader,
-        validator: Callable[[Seq2Seq], ValidationResult],
-        checkpoints: CheckpointStore,
-        weights_file: Path,
-        monitor: Monitor,
-        settings: TrainerSettings,
-        execution: Execution,
-        ranks: Ranks | None = None,
-        interruption: Interruption | None = None,
-        ema: ExponentialMovingAverage | None = None,
-        teacher_forcing: Callable[[int], float] = lambda update: 1.0,
-        estimate_validation: Callable[[Seq2Seq], float] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        started: float | None = None,
-    ) -> None:
-        """`started` is when the time of the run began, by the clock; without it, it begins with `fit`.
+    model: Seq2Seq
+    loss: Loss
+    optimizer: torch.optim.Optimizer
+    learning_rate: Callable[[int, float], float]
+    loader: Loader
+    validator: Callable[[Seq2Seq], ValidationResult]
+    estimate_validation: Callable[[Seq2Seq], float] | None = None  # its seconds, the same on all ranks
+    checkpoints: CheckpointStore
+    weights_file: Path
+    monitor: Monitor
+    settings: TrainerSettings
+    execution: Execution
+    ranks: Ranks = field(default_factory=Ranks)
+    interruption: Interruption = field(default_factory=Interruption)
+    ema: ExponentialMovingAverage | None = None
+    teacher_forcing: Callable[[int], float] = lambda update: 1.0
+    clock: Callable[[], float] = time.monotonic
+    started: float | None = None  # when the run's time began, by the clock; None = when `fit` is called
 
-        `estimate_validation` returns the seconds that a validation will take, the same on all ranks.
-        """
-        self.model = model
-        self.learning_rate = learning_rate
-        self.loader = loader
-        self.validator = validator
-        self.estimate_validation = estimate_validation
-        self.checkpoints = checkpoints
-        self.monitor = monitor
-        self.settings = settings
-        self.execution = execution
-        self.ranks = ranks or Ranks()
-        self.interruption = interruption or Interruption()
-        self.ema = ema
-        self.teacher_forcing = teacher_forcing
+    def __post_init__(self) -> None:
+        model, ranks, notify = self.model, self.ranks, self.monitor.notify
         self.progress = Progress()
-        self.plan = Plan(settings)
-        self.time = RunTime(self.plan, clock, started)
+        self.plan = Plan(self.settings)
+        self.time = RunTime(self.plan, self.clock, self.started)
         self.updater = Updater(
-            model=model,
-            loss=loss,
-            optimizer=optimizer,
-            execution=execution,
-            ranks=self.ranks,
-            clip_norm=settings.clip_norm,
-            notify=monitor.notify,
+            model, self.loss, self.optimizer, self.execution, ranks, notify, clip_norm=self.settings.clip_norm
         )
         self.snapshots = Snapshots(
-            model=model,
-            optimizer=optimizer,
-            ema=ema,
-            updater=self.updater,
-            loader=loader,
-            checkpoints=checkpoints,
-            monitor=monitor,
-            ranks=self.ranks,
-            device=execution.device,
+            model, self.optimizer, self.ema, self.updater, self.loader, self.checkpoints, self.monitor, ranks
         )
-        self.final_weights = FinalWeights(weights_file, model, ema, checkpoints, self.ranks, monitor.notify)
+        self.final_weights = FinalWeights(self.weights_file, model, self.ema, self.checkpoints, ranks, notify)
 
     def resume(self) -> int:
         """Continues from the newest intact checkpoint; returns its update, or 0 if none was written yet."""
@@ -140,12 +109,13 @@ class Trainer:
             with contextlib.suppress(Interrupted):
                 chosen = self.final_weights.choose(self.progress, self.settings, self._run_validator)
             number = self.interruption.agreed()
-        if chosen is not None and not number:
-            return self._result(reason, 0, *chosen)
-        if self.ranks.is_main:
-            moment, run = f"after update {self.progress.update}", self.final_weights.file.parent
-            self.monitor.notify(stop_message(number, moment, run))
-        return self._result("signal", number, "interrupted", {})
+        if chosen is None or number:
+            reason, chosen = "signal", ("interrupted", {})
+            if self.ranks.is_main:
+                moment, run = f"after update {self.progress.update}", self.weights_file.parent
+                self.monitor.notify(stop_message(number, moment, run))
+        self.monitor.close_bar()
+        return TrainingResult(reason, number, *chosen, self.progress)
 
     def _run(self) -> tuple[str, int]:
         """Updates and validates until there is a reason to stop; a signal's number comes with it."""
@@ -253,7 +223,3 @@ class Trainer:
         """Raises `Interrupted`, on all ranks at once, when a signal comes: it can be made up for after resuming."""
         with untouched_random_state(self.execution.device):
             return self.validator(self.model)
-
-    def _result(self, reason: str, number: int, origin: str, figures: dict[str, Any]) -> TrainingResult:
-        self.monitor.close_bar()
-        return TrainingResult(reason, number, origin, figures, self.progress)

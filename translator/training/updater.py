@@ -36,30 +36,22 @@ class _MicroBatchResult(NamedTuple):
     sums: Tensor  # (1 + number of parts,): the loss and its parts
 
 
+@dataclass
 class Updater:
     """Gathers micro-batches and turns them into one step of the optimizer."""
 
-    def __init__(
-        self,
-        *,
-        model: Seq2Seq,
-        loss: Loss,
-        optimizer: torch.optim.Optimizer,
-        execution: Execution,
-        ranks: Ranks,
-        clip_norm: float,
-        notify: Notify,
-    ) -> None:
-        self.model = model
-        self.loss = loss
-        self.optimizer = optimizer
-        self.execution = execution
-        self.ranks = ranks
-        self.clip_norm = clip_norm
-        self.notify = notify
+    model: Seq2Seq
+    loss: Loss
+    optimizer: torch.optim.Optimizer
+    execution: Execution
+    ranks: Ranks
+    notify: Notify
+    clip_norm: float  # 0 = no clipping
+
+    def __post_init__(self) -> None:
         self.memory = MemoryLimit()
-        self.scaler = execution.grad_scaler()
-        self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self.scaler = self.execution.grad_scaler()
+        self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def collect(self, batches: Iterator[Batch], loader: Loader, *, update_tokens: int, max_epochs: int) -> list[Batch]:
         """This rank's micro-batches of the next update: as many as bring all ranks nearest to the token budget."""

@@ -44,31 +44,20 @@ class Validator:
         """A measure of the work: the characters of all sources."""
         return sum(map(len, self.sources))
 
-    def limited(self, num_sentences: int) -> Self:
-        """Only the first sentences and the first batch, for callers that need a validation but not its result."""
+    def limited(self, sentences: slice) -> Self:
+        """Only these sentences and the first batch, for callers that need a validation but not its result."""
+        first_batch = list(islice(self.batches, 1))
         return replace(
-            self,
-            batches=list(islice(self.batches, 1)),
-            sources=self.sources[:num_sentences],
-            references=self.references[:num_sentences],
+            self, batches=first_batch, sources=self.sources[sentences], references=self.references[sentences]
         )
 
     def estimate_seconds(self, model: Seq2Seq) -> float:
         """About how long a validation would take, from a few sentences spread over the set; the same on all ranks."""
         step = max(1, len(self.sources) // _NUM_ESTIMATED)
-        sample = replace(
-            self,
-            batches=list(islice(self.batches, 1)),
-            sources=self.sources[::step],
-            references=self.references[::step],
-            num_samples=0,
-        )
-        translating = sample(model).seconds * self.size / max(1, sample.size)
-        # A sample has as many pictures as the whole set, and the first one takes longest.
-        shown = slice(0, self.num_samples)
-        pictures = replace(
-            sample, sources=self.sources[shown], references=self.references[shown], num_samples=self.num_samples
-        )
+        spread = replace(self.limited(slice(None, None, step)), num_samples=0)
+        translating = spread(model).seconds * self.size / max(1, spread.size)
+        # The pictures are timed by themselves: there are as many of them however few sentences are translated.
+        pictures = self.limited(slice(self.num_samples))
         return translating + pictures(model).seconds
 
     @torch.no_grad()
