@@ -7,6 +7,8 @@ REPOSITORY = Path(__file__).parents[1]
 PACKAGE = REPOSITORY / "translator"
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_LINES = 3_000
+SEARCH = ("hypotheses", "constraints", "greedy_and_sampling", "beam", "ensemble", "search")
+LOOP = ("schedule", "optimizer", "updater", "progress", "validation", "validation_result", "trainer")
 
 
 def reading_order() -> list[Path]:
@@ -15,10 +17,13 @@ def reading_order() -> list[Path]:
     return [PACKAGE / name for name in re.findall(r"`([a-z_/]+\.py)`", stations)]
 
 
-def test_it_names_every_file_of_attention_and_models() -> None:
+def test_it_names_every_file_once() -> None:
+    rooms = ("attention", "models", "training/objectives")
+    every_file = {path for room in rooms for path in (PACKAGE / room).glob("*.py") if path.name != "__init__.py"}
+    for room, names in (("decoding", SEARCH), ("training", LOOP)):
+        every_file |= {PACKAGE / room / f"{name}.py" for name in names}
     listed = reading_order()
-    rooms = [path for room in ("attention", "models") for path in (PACKAGE / room).glob("*.py")]
-    assert {path for path in rooms if path.name != "__init__.py"} <= set(listed)
+    assert set(listed) == every_file
     assert len(set(listed)) == len(listed)
 
 

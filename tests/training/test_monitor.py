@@ -18,6 +18,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from translator.training.event_log import EventLog
 from translator.training.monitor import Monitor, UpdateReport, format_seconds, model_summary
+from translator.training.updater import UpdateOutcome
 from translator.training.validation_result import Sample, TextScores, ValidationResult
 
 
@@ -29,12 +30,15 @@ class Terminal(io.StringIO):
 def report(update: int, loss_sum: float = 30.0, num_tokens: int = 10) -> UpdateReport:
     return UpdateReport(
         update=update,
-        loss_sum=loss_sum,
-        parts={"nll": loss_sum / 2, "consistency": loss_sum / 4},
-        num_tokens=num_tokens,
+        outcome=UpdateOutcome(
+            loss_sum=loss_sum,
+            parts={"nll": loss_sum / 2, "consistency": loss_sum / 4},
+            num_tokens=num_tokens,
+            gradient_norm=2.0,
+            padding_share=0.25,
+            is_finite=True,
+        ),
         learning_rate=update / 1000,
-        gradient_norm=2.0,
-        padding_share=0.25,
         progress=update / 10,
         seconds_left=100.0,
     )
@@ -173,7 +177,8 @@ def test_a_gradient_that_overflowed_leaves_no_hole_in_the_curve(tmp_path: Path) 
     monitor = Monitor(tmp_path, log_every=2, stream=io.StringIO())
     monitor.start(0)
     for update, norm in enumerate((math.inf, 3.0, math.inf, math.nan, 1.0, 2.0), start=1):
-        monitor.update(replace(report(update), gradient_norm=norm))
+        shown = report(update)
+        monitor.update(replace(shown, outcome=replace(shown.outcome, gradient_norm=norm)))
     monitor.close()
     assert scalars(read(tmp_path), "train/gradient_norm") == [(2, 3.0), (6, 1.5)]
 
@@ -224,7 +229,7 @@ def test_the_bar_tells_the_time_left_within_80_columns() -> None:
     with os.fdopen(theirs, "w", encoding="utf-8") as stream:
         monitor = Monitor(None, log_every=10_000, stream=stream)
         monitor.start(0)
-        monitor.update(replace(report(1_234_567), loss_sum=123.456, progress=0.5, seconds_left=45_000))
+        monitor.update(replace(report(1_234_567, loss_sum=123.456), progress=0.5, seconds_left=45_000))
         shown = ""
         while "update" not in shown:  # a terminal delivers the output in pieces
             shown += os.read(ours, 10_000).decode()

@@ -1,7 +1,6 @@
-"""Where in the sentence a vector stands: sinusoidal, learned, rotary, relative or no positions.
+"""Positions in the sentence: sinusoidal, learned, rotary, relative or none.
 
-Letters: B sentences, T positions, D the size of the vectors. `offset` is the position of the first vector, for decoders
-that go on one position at a time.
+Letters: B sentences, T positions, D the size of the vectors. `offset` is the position of the first vector.
 """
 
 import math
@@ -22,10 +21,7 @@ class NoPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """A learned vector for each of `max_positions` positions; all later positions share the last one.
-
-    A long sentence is therefore no error, but its end is read without order: let `max_positions` cover the corpus.
-    """
+    """A learned vector for each of `max_positions` positions; all later ones share the last, and so have no order."""
 
     def __init__(self, size: int, max_positions: int) -> None:
         super().__init__()
@@ -42,10 +38,10 @@ class LearnedPositions(nn.Module):
         return embeddings + self.encoding(embeddings.shape[-2], offset).to(embeddings.dtype)  # (B, T, D)
 
 
-class _Sinusoids(nn.Module):
-    """Sines and cosines of p / 10000^(2i/D) for positions p and pairs of dimensions i. There is no last position.
+class SinusoidalPositions(nn.Module):
+    """PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(p / 10000^(2i/D)): Vaswani et al. 2017, section 3.5.
 
-    The angles are computed in float64 on the CPU, whatever device they are used on: at position 5,000 float32 would
+    There is no last position. The angles are always computed in float64 on the CPU: at position 5,000 float32 would
     already lose four digits, and a position has the same encoding whether it comes from the table or not.
     """
 
@@ -72,23 +68,18 @@ class _Sinusoids(nn.Module):
         return self._arrange(angles.sin(), angles.cos())
 
     def _arrange(self, sines: Tensor, cosines: Tensor) -> Tensor:
-        """Sine and cosine of each pair side by side."""
         return torch.stack((sines, cosines), dim=-1).flatten(1)  # (T, D)
-
-
-class SinusoidalPositions(_Sinusoids):
-    """PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(p / 10000^(2i/D)): Vaswani et al. 2017, section 3.5."""
 
     def forward(self, embeddings: Tensor, offset: int = 0) -> Tensor:
         return embeddings + self.encoding(embeddings.shape[-2], offset).to(embeddings.dtype)  # (B, T, D)
 
 
-class RotaryPositions(_Sinusoids):
-    """Rotates queries and keys by angles that grow with the position: Su et al. 2021 (arXiv:2104.09864), section 3.2.
+class RotaryPositions(SinusoidalPositions):
+    """Rotates queries and keys by the same angles: Su et al. 2021 (arXiv:2104.09864), section 3.2.
 
-    Two vectors rotated by p and r have the inner product of one rotated by p - r and one not rotated, so scores know
-    nothing but the distance. The paper pairs dimension 2i with 2i + 1; here i goes with i + D/2, which is the same up
-    to the order of the rows of the projection before it and lets the halves be read as they lie in memory.
+    The inner product of two rotated vectors depends on their distance only, not on their positions. The paper pairs
+    dimension 2i with 2i + 1; here i goes with i + D/2, which is the same up to the order of the rows of the projection
+    before it and lets the halves be read as they lie in memory.
     """
 
     def _arrange(self, sines: Tensor, cosines: Tensor) -> Tensor:
@@ -105,8 +96,7 @@ class RelativePositionBias(nn.Module):
     """A learned number for each head and range of distances, added to the scores of all layers of a stack.
 
     Raffel et al. 2020 (arXiv:1910.10683, T5), section 2.1: half of the buckets are single distances, the other half
-    ranges that grow logarithmically; everything beyond the maximum distance falls into the last one. A bidirectional
-    bias gives half of the buckets to each direction; a causal one knows only keys at or before the query.
+    logarithmic ranges, the last one open. A bidirectional bias gives half of the buckets to each direction.
     """
 
     def __init__(self, model_size: int, num_heads: int, *, bidirectional: bool) -> None:
@@ -128,8 +118,7 @@ class RelativePositionBias(nn.Module):
     def within(self, length: int) -> Tensor:
         """The bias (1, H, T, T) between the positions of a sequence."""
         positions = torch.arange(length, device=self.buckets.device)
-        result: Tensor = self(positions, positions)
-        return result
+        return self.forward(positions, positions)
 
 
 def _bucket(distance: int, num_buckets: int) -> int:

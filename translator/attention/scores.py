@@ -1,8 +1,7 @@
 """How well a query fits a key: five score functions with one signature.
 
-Letters: T queries, S keys, Dq and Dk their sizes, A the size of a prepared key. All functions take any leading
-dimensions (sentences, heads), which broadcast; the T queries may be the positions of a target or the hypotheses of a
-beam.
+Letters: T queries (positions of a target or hypotheses of a beam), S keys, Dq and Dk their sizes, A the size of a
+prepared key. Leading dimensions (sentences, heads) are arbitrary and broadcast.
 """
 
 import math
@@ -48,8 +47,7 @@ class AdditiveScore(ScoreFunction):
         projected = self.query_projection(queries)  # (…, T, A)
         if use_kernels(projected, prepared):
             return additive_score(projected, prepared, self.energy.weight)
-        # (…, T, S, A) is A times as large as the scores, so there is only one of it: tanh overwrites the sum, whose
-        # value the gradient does not need.
+        # In place, since (…, T, S, A) is A times as large as the scores; the gradient does not need the sum.
         pairs = (projected.unsqueeze(-2) + prepared.unsqueeze(-3)).tanh_()
         result: Tensor = self.energy(pairs).squeeze(-1)
         return result
@@ -77,8 +75,8 @@ class ScaledDotScore(DotScore):
 class CosineScore(ScoreFunction):
     """β q^T k / (|q| |k|): content addressing with key strength β, Graves et al. 2014 (arXiv:1410.5401), section 3.3.1.
 
-    β, the inverse of the softmax's temperature, is learned through its logarithm and so stays positive. It starts at
-    √D: the cosine of two random directions varies by 1/√D, so the first scores vary by 1, as the scaled dot's do.
+    β is learned through its logarithm and so stays positive. It starts at √D: the cosine of two random directions
+    varies by 1/√D, so the first scores vary by 1, as the scaled dot's do.
     """
 
     def __init__(self, size: int) -> None:
@@ -102,14 +100,12 @@ def _directions(vectors: Tensor) -> Tensor:
 class GaussianScore(ScoreFunction):
     """-|(q - k) w|² / 2, whose softmax is the Gaussian-kernel regression of Nadaraya 1964 and Watson 1964.
 
-    w, the inverse width of the kernel in each dimension, is 1 (non-parametric regression) or learned. It then starts at
-    D^(-1/4), which is 1 for numbers and makes the part w² q^T k as large as the scaled dot for vectors.
+    w, the inverse width of the kernel in each dimension, is 1 (non-parametric regression) or learned, starting at
+    D^(-1/4), which makes the part w² q^T k as large as the scaled dot.
 
-    With a = q w and b = k w the square is expanded into one inner product,
-        -|a - b|²/2 = a·b - |a|²/2 - |b|²/2 = [a, -|a|²/2, 1] · [b, 1, -|b|²/2],
-    a single matrix product, where the differences themselves would take D times the memory of the scores. Its error
-    is a rounding of |a|² + |b|², so vectors much farther from the origin than from each other should be centred by the
-    caller; projected queries and keys are near the origin by themselves.
+    With a = q w and b = k w the square is expanded into one inner product, so that no differences are held in memory:
+        -|a - b|²/2 = a·b - |a|²/2 - |b|²/2 = [a, -|a|²/2, 1] · [b, 1, -|b|²/2]
+    Vectors much farther from the origin than from each other lose digits in it and should be centred by the caller.
     """
 
     def __init__(self, size: int, learnable: bool = True) -> None:
@@ -122,17 +118,13 @@ class GaussianScore(ScoreFunction):
 
     def prepare(self, keys: Tensor) -> Tensor:
         scaled = keys * self.inverse_width  # b
-        half_square = _half_square(scaled)
+        half_square = scaled.square().sum(dim=-1, keepdim=True) / 2  # (…, S, 1)
         return torch.cat((scaled, torch.ones_like(half_square), -half_square), dim=-1)  # (…, S, D + 2)
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
         scaled = queries * self.inverse_width  # a
-        half_square = _half_square(scaled)
+        half_square = scaled.square().sum(dim=-1, keepdim=True) / 2  # (…, T, 1)
         return torch.cat((scaled, -half_square, torch.ones_like(half_square)), dim=-1) @ prepared.transpose(-2, -1)
-
-
-def _half_square(vectors: Tensor) -> Tensor:
-    return vectors.square().sum(dim=-1, keepdim=True) / 2  # (…, 1)
 
 
 def make_score(name: str, query_size: int, key_size: int, hidden_size: int) -> ScoreFunction:
@@ -142,9 +134,6 @@ def make_score(name: str, query_size: int, key_size: int, hidden_size: int) -> S
     if name == "additive":
         return AdditiveScore(query_size, key_size, hidden_size)
     if query_size != key_size:
-        raise ValueError(
-            f"score={name}: compares queries and keys of one size, not {query_size} and {key_size}; "
-            "project one of them to the other's size or use score=additive"
-        )
+        raise ValueError(f"score={name}: queries and keys must have one size, not {query_size} and {key_size}")
     one_size = {"dot": DotScore, "scaled_dot": ScaledDotScore, "cosine": CosineScore, "gaussian": GaussianScore}
     return one_size[name](query_size)

@@ -20,8 +20,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
         return torch.softmax(scores, dim=-1)
     if use_kernels(scores):
         return fused_masked_softmax(scores, mask)
+    # The softmax of a row that is all -inf would be NaN, so an empty row gets zeros, and later loses its weights.
     is_empty = ~mask.any(dim=-1, keepdim=True)  # (…, T, 1)
-    # -inf fits every floating-point type and makes the weight exactly zero, whatever the other scores are. A row that
-    # is all -inf would be NaN, so an empty row gets zeros, and its uniform weights are removed afterwards.
     masked = scores.masked_fill(~mask, float("-inf")).masked_fill(is_empty, 0.0)
     return torch.softmax(masked, dim=-1).masked_fill(is_empty, 0.0)  # (…, T, S)

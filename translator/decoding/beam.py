@@ -6,10 +6,9 @@ in a pool of the K best by normalised score, from which only a better hypothesis
 
 A sentence is done when one of these holds:
 - No running hypothesis can overtake the last of the finished ones that are asked for. Log-probabilities only fall, so
-  the best that a running hypothesis with sum s can reach is s without a length penalty, and s / penalty(longest output)
-  with one, since s is negative and both penalties grow with the length. This rule changes no result.
-- With a length penalty, K hypotheses have finished. The bound above is then too loose to stop in reasonable time; the
-  rule is that of fairseq and CTranslate2. With K = 1 it makes beam search greedy search.
+  a running hypothesis with sum s reaches at best s / penalty(longest output). This rule changes no result.
+- With a length penalty, K hypotheses have finished, as in fairseq and CTranslate2: the bound above is then too loose to
+  stop in reasonable time. With K = 1 it makes beam search greedy search.
 - The sentence has reached its maximum length, where every hypothesis is forced to end.
 """
 
@@ -73,12 +72,11 @@ class FinishedPool:
         )
 
     def hypotheses(self, num_hypotheses: int) -> list[list[Hypothesis]]:
-        fields = (self.ids.tolist(), self.lengths.tolist(), self.scores.tolist(), self.normalized.tolist())
+        tensors = [tensor[:, :num_hypotheses] for tensor in (self.ids, self.lengths, self.scores, self.normalized)]
+        sentences = zip(*(tensor.tolist() for tensor in tensors), strict=True)
         return [
-            [hypothesis(i[:n], score, normalized) for i, n, score, normalized in zip(*sentence, strict=True) if n >= 0][
-                :num_hypotheses
-            ]
-            for sentence in zip(*fields, strict=True)
+            [hypothesis(ids[:length], *scores) for ids, length, *scores in zip(*found, strict=True) if length >= 0]
+            for found in sentences
         ]
 
 

@@ -102,11 +102,9 @@ class Constraints:
     def log_probs(self, logits: Tensor, step: int, history: Callable[[], Tensor]) -> Tensor:
         """The log-probabilities (R, V) of piece number `step`; what is not allowed gets -inf.
 
-        `history` returns the pieces (R, t) before it, and is called only if a constraint depends on them.
-
-        The logits may be overwritten: they are the largest tensor of the search and are not needed afterwards. The
-        result is not normalised again, so a hypothesis keeps the log-probability that the model gives it. Only the
-        repetition penalty changes the distribution itself.
+        `history` returns the pieces (R, t) before it, and is called only if a constraint depends on them. The logits
+        may be overwritten. The result is not normalised again, so a hypothesis keeps the log-probability that the model
+        gives it; only the repetition penalty changes the distribution itself.
         """
         before = history() if self.looks_back else self.never.new_empty(0, 0)  # (R, t)
         if self.options.repetition_penalty != 1 and step > 0:

@@ -30,25 +30,21 @@ class Ensemble(Seq2Seq):
         if not models:
             raise ValueError("an ensemble needs at least one model")
         self.models = nn.ModuleList(models)
-
-    def members(self) -> list[Seq2Seq]:
-        return list(self.models)  # type: ignore[arg-type]
+        self.members = list(models)  # the same, for the type checker
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
-        memories = tuple(model.encode(source, source_mask) for model in self.members())
+        memories = tuple(model.encode(source, source_mask) for model in self.members)
         return Memory(memories[0].states, source_mask, memories)
 
     def start(self, memory: Memory) -> EnsembleState:
-        return EnsembleState(tuple(model.start(m) for model, m in zip(self.members(), memory.summary, strict=True)))
+        return EnsembleState(tuple(model.start(m) for model, m in zip(self.members, memory.summary, strict=True)))
 
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         assert isinstance(state, EnsembleState)
-        steps = [
-            model.step(tokens, member, need_weights=need_weights)
-            for model, member in zip(self.members(), state.members, strict=True)
-        ]
-        attention = _mean_attention([step.attention for step in steps], layer_dim=1)
-        return Step(_mean_log_probs([s.logits for s in steps]), EnsembleState(tuple(s.state for s in steps)), attention)
+        models = zip(self.members, state.members, strict=True)
+        steps = [model.step(tokens, own, need_weights=need_weights) for model, own in models]
+        logits, states, attentions = zip(*steps, strict=True)
+        return Step(_mean_log_probs(logits), EnsembleState(states), _mean_attention(attentions))
 
     def forward(
         self,
@@ -61,23 +57,19 @@ class Ensemble(Seq2Seq):
     ) -> Decoded:
         if teacher_forcing != 1:
             raise ValueError("an ensemble is not trained: teacher_forcing must be 1")
-        outputs = [model(source, source_mask, target_in, need_weights=need_weights) for model in self.members()]
-        logits = [model.project(output.states) for model, output in zip(self.members(), outputs, strict=True)]
-        return Decoded(_mean_log_probs(logits), _mean_attention([output.attention for output in outputs], layer_dim=1))
+        outputs = [model(source, source_mask, target_in, need_weights=need_weights) for model in self.members]
+        logits = [model.project(output.states) for model, output in zip(self.members, outputs, strict=True)]
+        return Decoded(_mean_log_probs(logits), _mean_attention([output.attention for output in outputs]))
 
     def project(self, states: Tensor) -> Tensor:
         return states
 
     def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
-        return sum(model.search_size(source_length, target_length, num_hypotheses) for model in self.members())
+        return sum(model.search_size(source_length, target_length, num_hypotheses) for model in self.members)
 
     @property
     def output_weight(self) -> Tensor:
         raise TypeError("an ensemble has no output matrix: it is not trained")
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        return None
 
 
 def _mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
@@ -86,7 +78,7 @@ def _mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
     return torch.logsumexp(log_probs, 0) - math.log(len(logits))
 
 
-def _mean_attention(attentions: Sequence[Tensor | None], layer_dim: int) -> Tensor | None:
-    """Models may have different numbers of layers and heads, so each is averaged first: (…, 1 layer, 1 head, …)."""
-    present = [one.mean((layer_dim, layer_dim + 1), keepdim=True) for one in attentions if one is not None]
+def _mean_attention(attentions: Sequence[Tensor | None]) -> Tensor | None:
+    """Models may have different numbers of layers and heads, so each is averaged first: (B or R, 1, 1, …)."""
+    present = [one.mean((1, 2), keepdim=True) for one in attentions if one is not None]
     return torch.stack(present).mean(0) if present else None

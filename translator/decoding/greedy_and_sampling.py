@@ -23,7 +23,11 @@ SMALLEST_TEMPERATURE = 1e-30  # below it, all log-probabilities would become inf
 
 def truncated_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
     """The distribution (R, V) to draw from: tempered, cut to the top k, then to the top p, and normalised."""
-    probabilities = torch.softmax(_tempered(log_probs, options.temperature), dim=-1)
+    tempered = log_probs / max(options.temperature, SMALLEST_TEMPERATURE)
+    # If the model has diverged: NaN means impossible, and where nothing is possible the sentence ends.
+    tempered = tempered.masked_fill(tempered.isnan(), -torch.inf)
+    tempered[:, EOS] = torch.where(tempered.amax(-1) == -torch.inf, 0, tempered[:, EOS])
+    probabilities = torch.softmax(tempered, dim=-1)
     if options.top_k == 0 and options.top_p == 1:
         return probabilities
     ordered, places = probabilities.sort(dim=-1, descending=True, stable=True)
@@ -33,17 +37,6 @@ def truncated_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor
     # The fewest pieces that hold the share p: those before which less than p has been reached.
     ordered = ordered.masked_fill(ordered.cumsum(-1) - ordered >= options.top_p, 0)
     return torch.zeros_like(probabilities).scatter(-1, places, ordered / ordered.sum(-1, keepdim=True))
-
-
-def _tempered(log_probs: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities (R, V) divided by the temperature, with at least one that is finite in each row.
-
-    What a diverged model calls NaN is impossible; where everything is, the sentence ends.
-    """
-    tempered = log_probs / max(temperature, SMALLEST_TEMPERATURE)
-    tempered = tempered.masked_fill(tempered.isnan(), -torch.inf)
-    tempered[:, EOS] = torch.where(tempered.amax(-1) == -torch.inf, 0, tempered[:, EOS])
-    return tempered
 
 
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
@@ -61,15 +54,6 @@ def _uniform(seeds: Sequence[int], lengths: list[int], num_outputs: int, seed: i
         generator = torch.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
         numbers[row, : length + 1] = torch.rand(length + 1, num_outputs, dtype=torch.double, generator=generator)
     return numbers
-
-
-def _best(log_probs: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest element of every row (R, V) and its place.
-
-    Ties are broken by the same rule whatever the number of rows.
-    """
-    values, places = top_candidates(log_probs[:, None], log_probs.new_zeros(log_probs.size(0), 1), 1)
-    return values.squeeze(1), places.squeeze(1)
 
 
 class Outputs:
@@ -149,7 +133,9 @@ def greedy_or_sample(
         logits, state, _ = model.step(tokens, state)
         log_probs = constraints.log_probs(logits, step, outputs.history)  # (R, V)
         if uniform is None:
-            values, tokens = _best(log_probs)
+            # As in beam search: `max` breaks ties in ways that depend on the number of rows.
+            best = top_candidates(log_probs[:, None], log_probs.new_zeros(log_probs.size(0), 1), 1)
+            values, tokens = (part.squeeze(1) for part in best)  # (R,)
         else:
             tokens = draw(truncated_probabilities(log_probs, options), uniform[outputs.sentences, step].flatten())
             values = log_probs.gather(1, tokens[:, None]).squeeze(1)

@@ -44,8 +44,7 @@ def length_limits(
 ) -> tuple[list[int], list[int]]:
     """The minimum and maximum number of pieces, without EOS, of every sentence's output.
 
-    They depend on the sentence alone, never on its neighbours. A forced prefix is always written in full, and is
-    followed by as many pieces as the options allow without it.
+    A forced prefix is always written in full, and does not count towards the maximum.
     """
     source_lengths = (source_mask.sum(1) - 1).clamp_min(0).tolist()  # without the source's EOS
     shortest, longest = [], []

@@ -36,7 +36,7 @@ class SearchMemory:
         longest = int(options.max_length_ratio * source_length + options.max_length_extra) + prefix_length + 1
         copies = _SAMPLED_LOGITS if options.sample else _LOGITS
         if isinstance(self.model, Ensemble):  # the log-probabilities of every member while the mean is taken
-            copies += 2 * len(self.model.members())
+            copies += 2 * len(self.model.members)
         numbers = copies * num_hypotheses * self.vocab_size
         numbers += self.model.search_size(source_length, longest, num_hypotheses)
         return _NUMBER * numbers + _PIECE * _PIECES * num_hypotheses * longest

@@ -1,5 +1,4 @@
-"""The decoder's layers that attend: the recurrence of Bahdanau et al. 2015 (arXiv:1409.0473), appendix A.2.2, and one
-that attends for all steps at once.
+"""Layers that attend: the recurrence of Bahdanau et al. 2015 (arXiv:1409.0473), appendix A.2.2, and a parallel one.
 
 Letters: B sentences, S source length, T target length, E embedding size, H hidden size, A attention size,
 R rows (hypotheses), K = R / B; row r belongs to sentence r // K. Sequences are time-first.
@@ -18,7 +17,7 @@ from translator.models.lstm_layers import LstmLayer, initialize_gates, lstm_cell
 
 
 class Annotations(NamedTuple):
-    """What is attended to, once for each sentence whatever the number of hypotheses."""
+    """What is attended to, stored once per sentence, not once per hypothesis."""
 
     states: Tensor  # (B, S, 2H)
     prepared: Tensor  # (B, S, A), the part of the score that does not depend on the query
@@ -32,8 +31,7 @@ AttendingOutput = tuple[Tensor, Tensor, Tensor | None, Tensor]
 class Attention(nn.Module):
     """Any score between decoder states and annotations, and the context that follows from it.
 
-    The additive score has matrices of its own for queries and keys. The others compare vectors of one size, so both are
-    projected to the attention size first, as in one head of multi-head attention.
+    The additive score projects queries and keys itself. For the others they are projected to the attention size first.
     """
 
     def __init__(self, score: str, query_size: int, key_size: int, attention_size: int) -> None:
@@ -58,10 +56,7 @@ class Attention(nn.Module):
 
 
 class BahdanauLayer(nn.Module):
-    """s_t = f(s_{t-1}, y_{t-1}, c_t), where s_{t-1} asks for c_t; f is an LSTM in place of the paper's gated unit.
-
-    Inside the loop is only what depends on s_{t-1}. W y_{t-1} + b is one matrix product for the whole target.
-    """
+    """s_t = f(s_{t-1}, y_{t-1}, c_t), where s_{t-1} is the query for c_t; f is an LSTM, not the paper's gated unit."""
 
     def __init__(self, input_size: int, hidden_size: int, context_size: int) -> None:
         super().__init__()
@@ -93,7 +88,7 @@ class BahdanauLayer(nn.Module):
                 )
                 return states, contexts, None, cell
         steps = []
-        for input_gates in self.from_input(inputs).unbind(0):
+        for input_gates in self.from_input(inputs).unbind(0):  # one product for the whole target
             context, weights = attention(hidden, source)  # (R, 2H), (R, S)
             remembered = hidden if mask is None else hidden * mask
             gates = torch.addmm(input_gates, remembered, hidden_weight.t())
@@ -105,10 +100,10 @@ class BahdanauLayer(nn.Module):
 
 
 class ParallelLayer(nn.Module):
-    """s_t = f(s_{t-1}, y_{t-1}), and s_t asks for c_t, which only the layers above and the output see.
+    """s_t = f(s_{t-1}, y_{t-1}), and s_t is the query for c_t, which only the layers above and the output see.
 
-    This is another model than Bahdanau's: its first layer does not know what was attended to before. In return all
-    positions of the target ask at once, as in GNMT (Wu et al. 2016, arXiv:1609.08144, section 3).
+    A different model from Bahdanau's: its first layer does not know what was attended to before. In return all
+    positions of the target attend at once, as in GNMT (Wu et al. 2016, arXiv:1609.08144, section 3).
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:

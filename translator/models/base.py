@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, Self
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from translator.models.embeddings import Embeddings
+
 
 class Memory(NamedTuple):
-    """What the encoder leaves behind for the decoder."""
+    """The encoder's output."""
 
     states: Tensor  # (B, S, D)
     mask: Tensor  # (B, S)
@@ -40,8 +42,8 @@ class Step(NamedTuple):
 class State(ABC):
     """Everything the decoder must know to go on: an explicit value, never changed in place.
 
-    The rows of a state are hypotheses. Row r belongs to sentence r // K, where K is the same for all sentences, so what
-    depends on the source alone is kept once for each sentence, whatever the number of hypotheses.
+    Its rows are hypotheses. Row r belongs to sentence r // K, where K is the same for all sentences. What depends on
+    the source alone is stored once per sentence, not once per hypothesis.
     """
 
     @abstractmethod
@@ -55,6 +57,8 @@ class State(ABC):
 
 class Seq2Seq(nn.Module, ABC):
     """A model that reads a source and writes a target, one piece after the other."""
+
+    embeddings: Embeddings
 
     @abstractmethod
     def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
@@ -77,14 +81,13 @@ class Seq2Seq(nn.Module, ABC):
         """
 
     @property
-    @abstractmethod
     def output_weight(self) -> Tensor:
         """The matrix (V, D) from states to logits, also for losses that never hold all the logits at once."""
+        return self.embeddings.output_weight
 
     @property
-    @abstractmethod
     def output_bias(self) -> Tensor | None:
-        """The bias (V) of the logits, where there is one."""
+        return self.embeddings.output_bias  # (V,)
 
     def project(self, states: Tensor) -> Tensor:
         """States (…, D) to logits (…, V)."""
@@ -99,10 +102,9 @@ class Seq2Seq(nn.Module, ABC):
         """Feeds the tokens (R), the first of which is BOS, and gives the logits of the next ones."""
 
     def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
-        """About how many numbers a search holds for one sentence at its peak, besides logits and pieces.
+        """About how many numbers a search holds at its peak for one sentence, besides logits and pieces.
 
-        It limits how many sentences are translated at a time; a model that needs little more than logits may leave it
-        at 0.
+        Limits how many sentences are translated at a time; 0 if it is little.
         """
         return 0
 

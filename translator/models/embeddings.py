@@ -1,13 +1,10 @@
-"""The three matrices at the edges of a translation model, shared as far as the vocabularies allow.
+"""The three matrices at the edges of a translation model, which may be shared.
 
-Press and Wolf 2017 share the decoder's input and output ("target"); with a joint vocabulary the source can join them
-("all").
+"target" shares the decoder's input and output (Press and Wolf 2017), "all" the source too, given a joint vocabulary.
 """
 
 import torch
-from torch import Tensor, nn
-
-from translator.models.base import Seq2Seq
+from torch import nn
 
 TYING = ("none", "target", "all")
 
@@ -31,17 +28,3 @@ class Embeddings(nn.Module):
         # With this deviation the logits of a normalised state begin with a variance of one.
         for weight in (self.source.weight, self.target.weight, self.output_weight):
             nn.init.normal_(weight, std=size**-0.5)
-
-
-class EmbeddingModel(Seq2Seq):
-    """A model whose output matrix is that of its embeddings."""
-
-    embeddings: Embeddings
-
-    @property
-    def output_weight(self) -> Tensor:
-        return self.embeddings.output_weight
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        return self.embeddings.output_bias

@@ -1,7 +1,6 @@
 """LSTM encoder and decoder with attention: Bahdanau et al. 2015 (arXiv:1409.0473) with LSTMs for the gated units.
 
-Letters: B sentences, S source length, T target length, E embedding size, H hidden size, R rows
-(hypotheses) during search.
+Letters: B sentences, S source length, T target length, E embedding size, H hidden size, R rows (hypotheses).
 """
 
 import torch
@@ -9,8 +8,8 @@ from torch import Tensor, nn
 
 from translator.kernels.reversal import reverse, reversed_steps
 from translator.models.bahdanau import BahdanauLayer
-from translator.models.base import Decoded, Memory, State, Step
-from translator.models.embeddings import EmbeddingModel, Embeddings
+from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
+from translator.models.embeddings import Embeddings
 from translator.models.lstm_decoder import Decoder, LstmState
 from translator.models.lstm_layers import LstmLayer, SequenceDropout
 
@@ -18,10 +17,9 @@ from translator.models.lstm_layers import LstmLayer, SequenceDropout
 class BidirectionalEncoder(nn.Module):
     """Every word is annotated from both sides (section 3.2): layers of two LSTMs, reading forwards and backwards.
 
-    Padding never enters a state that counts. Reading forwards it comes after all real words; for reading backwards each
-    sentence is reversed within its own length, so padding comes last again. The result is that of packed sequences
-    (there is a test). These are slower on the CPU, where torch's backward pass clears a gradient of the size of the
-    whole batch at every step of a packed sequence; on GPUs they have to wait for the lengths.
+    Padding never enters a state that counts: it comes after all real words, also for reading backwards, since each
+    sentence is reversed within its own length. The result is that of torch's packed sequences, which are slower: on
+    CPUs their backward pass clears a whole gradient at every step, on GPUs they have to wait for the lengths.
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int, dropout: float, dropout_kind: str) -> None:
@@ -33,10 +31,9 @@ class BidirectionalEncoder(nn.Module):
         self.dropout = SequenceDropout(dropout, dropout_kind)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeddings (S, B, E) and mask (B, S), True before False in each row, to the annotations and their summary.
+        """Embeddings (S, B, E) and mask (B, S), True before False in each row, to annotations (S, B, 2H) and a summary.
 
-        Dropout acts on the input of every layer and on the annotations (S, B, 2H). The summary (B, 2H) is what each
-        direction knows at its end of the sentence: [→h_S, ←h_1]. An empty sentence has a summary of zeros.
+        The summary (B, 2H) is what each direction knows at its end of the sentence, [→h_S, ←h_1], or zeros if empty.
         """
         lengths = mask.sum(dim=1)  # (B,)
         reversal = reversed_steps(lengths, inputs.shape[0])  # (S, B)
@@ -52,11 +49,10 @@ class BidirectionalEncoder(nn.Module):
         return self.dropout(states), summary * mask.any(dim=1, keepdim=True)
 
 
-class LstmSeq2Seq(EmbeddingModel):
-    """`attend="classic"` is the recurrence of the paper; `attend="parallel"` is a different, quicker model.
+class LstmSeq2Seq(Seq2Seq):
+    """`attend` is "classic" for the paper's recurrence (`BahdanauLayer`) or "parallel" (`ParallelLayer`).
 
-    See `BahdanauLayer` and `ParallelLayer`. The output states are as wide as the embeddings, so that the decoder's
-    embedding can always be the output matrix.
+    The output states are as wide as the embeddings, so that the decoder's embedding can be the output matrix.
     """
 
     def __init__(
@@ -104,8 +100,7 @@ class LstmSeq2Seq(EmbeddingModel):
             states, weights = self._sample(target_in, state, teacher_forcing, need_weights)
         else:
             inputs = self.embeddings.target(target_in.t())  # (T, B, E)
-            masks = self.decoder.draw_masks(len(target_in), inputs)
-            states, _, weights = self.decoder(inputs, state, masks, need_weights=need_weights)
+            states, _, weights = self.decoder(inputs, state, need_weights=need_weights)
         attention = None if weights is None else weights.transpose(0, 1)[:, None, None]  # (B, 1, 1, T, S)
         return Decoded(states.transpose(0, 1), attention)
 
@@ -114,14 +109,10 @@ class LstmSeq2Seq(EmbeddingModel):
     ) -> tuple[Tensor, Tensor | None]:
         """Scheduled sampling (Bengio et al. 2015, arXiv:1506.03099): a coin for each token of each sentence.
 
-        The model's own prediction is the most probable piece, which is what greedy search would feed. No gradient flows
-        through the choice.
+        The model's own prediction is its most probable piece; no gradient flows through the choice.
         """
         if not isinstance(self.decoder.first, BahdanauLayer):
-            raise ValueError(
-                f"teacher_forcing={teacher_forcing}: the parallel decoder sees the whole target at once and cannot "
-                "sample; use 1 or attend=classic"
-            )
+            raise ValueError(f"teacher_forcing={teacher_forcing}: must be 1 with attend=parallel")
         num_sentences, num_steps = target_in.shape
         outputs, tokens = [], target_in[:, 0]
         masks = self.decoder.draw_masks(num_sentences, self.embeddings.output_weight)
@@ -143,15 +134,14 @@ class LstmSeq2Seq(EmbeddingModel):
     def step(self, tokens: Tensor, state: State, *, need_weights: bool = False) -> Step:
         assert isinstance(state, LstmState)
         inputs = self.embeddings.target(tokens).unsqueeze(0)  # (1, R, E)
-        masks = self.decoder.draw_masks(len(tokens), inputs)
-        states, state, weights = self.decoder(inputs, state, masks, need_weights=need_weights)
+        states, state, weights = self.decoder(inputs, state, need_weights=need_weights)
         attention = None if weights is None else weights.squeeze(0)[:, None, None]  # (R, 1, 1, S)
         return Step(self.project(states.squeeze(0)), state, attention)
 
     def search_size(self, source_length: int, target_length: int, num_hypotheses: int) -> int:
         """The additive score compares the state of every hypothesis with every annotation, vector with vector."""
-        hidden_size, num_layers = self.decoder.hidden_size, self.decoder.num_layers
-        attention_size = self.decoder.attention_size
+        decoder = self.decoder
+        hidden_size, num_layers, attention_size = decoder.hidden_size, decoder.num_layers, decoder.attention_size
         scores = 2 * num_hypotheses * source_length * (attention_size + 2)
         states = num_hypotheses * (4 * num_layers + 12) * hidden_size
         annotations = 2 * source_length * (2 * hidden_size + attention_size)

@@ -36,9 +36,9 @@ class LstmState(State):
 class Decoder(nn.Module):
     """The layer that attends, plain LSTM layers above it, and the output layer.
 
-    A layer above the first reads the states of the one below and the context, [s_t, c_t], so it is outside the loop.
-    Dropout acts on the embeddings, on the input of every upper layer and on the output states; variational dropout also
-    on the recurrent state of Bahdanau's layer. (The fused kernels of the others leave no place for that.)
+    A layer above the first reads the states of the one below and the context, [s_t, c_t]. Dropout acts on the
+    embeddings, on the input of every upper layer and on the output states; variational dropout also on the recurrent
+    state of Bahdanau's layer.
     """
 
     def __init__(
@@ -86,17 +86,20 @@ class Decoder(nn.Module):
         return LstmState(hidden, cell, self.attention.prepare(memory.states, memory.mask))
 
     def draw_masks(self, num_rows: int, like: Tensor) -> Masks:
-        """Masks for the embeddings, Bahdanau's layer if there is one, the inputs of the upper layers, the outputs."""
+        """For the embeddings, Bahdanau's layer if there is one, the inputs of the upper layers, the outputs."""
         embedding_size = self.output_from_input.in_features
         recurrent_sizes = [self.hidden_size] if isinstance(self.first, BahdanauLayer) else []
         sizes = [embedding_size, *recurrent_sizes, *[3 * self.hidden_size for _ in self.upper], embedding_size]
         return [self.dropout.draw(num_rows, size, like) for size in sizes]
 
     def forward(
-        self, inputs: Tensor, state: LstmState, masks: Masks, *, need_weights: bool = False
+        self, inputs: Tensor, state: LstmState, masks: Masks | None = None, *, need_weights: bool = False
     ) -> tuple[Tensor, LstmState, Tensor | None]:
-        """Embeddings (T, R, E) to output states (T, R, E), the new state and the weights (T, R, S)."""
-        input_mask, *layer_masks, output_mask = masks
+        """Embeddings (T, R, E) to output states (T, R, E), the new state and the weights (T, R, S).
+
+        Calls for parts of one target share `masks`; otherwise they are drawn here.
+        """
+        input_mask, *layer_masks, output_mask = masks or self.draw_masks(inputs.shape[1], inputs)
         inputs = self.dropout(inputs, input_mask)
         recurrent_mask = [layer_masks.pop(0)] if isinstance(self.first, BahdanauLayer) else []
         states, contexts, weights, last_cell = self.first(
@@ -114,8 +117,8 @@ class Decoder(nn.Module):
     def _output(self, states: Tensor, inputs: Tensor, contexts: Tensor) -> Tensor:
         """tanh(U_o s_t + V_o y_{t-1} + C_o c_t), the deep output of appendix A.2.2.
 
-        The paper takes the greater of two such sums (maxout) where this takes the tanh of one: half the work, and
-        bounded states, so that the logits begin small also with the embedding as output matrix.
+        The paper takes the greater of two such sums (maxout). The tanh of one is half the work and bounded, so the
+        logits begin small.
         """
         total = self.output_from_state(states).flatten(0, 1)  # (T R, E)
         for part, layer in ((inputs, self.output_from_input), (contexts, self.output_from_context)):

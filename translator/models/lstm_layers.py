@@ -1,7 +1,4 @@
-"""Parts shared by the recurrent encoder and decoder: a layer over a sequence, the cell, dropout, first values.
-
-Sequences inside the recurrent model are time-first, as a recurrence walks through them: T steps, B rows, H hidden size.
-"""
+"""Parts shared by the recurrent encoder and decoder. Sequences are time-first: T steps, B rows, H hidden size."""
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +10,7 @@ DROPOUT_KINDS = ("ordinary", "variational")
 
 
 class LstmLayer(nn.Module):
-    """One layer in one direction over a whole sequence, by the fused kernels of oneDNN and cuDNN.
-
-    Equal to a one-layer `nn.LSTM`, but with one bias instead of two whose sum is all that counts, and usable inside
-    `torch.compile`, which rejects the module and accepts the function.
-    """
+    """A one-layer `nn.LSTM` with one bias instead of two, in a form that `torch.compile` accepts."""
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
@@ -27,15 +20,13 @@ class LstmLayer(nn.Module):
         initialize_gates(self.input_weight, self.recurrent_weight, self.bias)
 
     def forward(self, inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (T, B, D) from the state (B, H), (B, H) on: the hidden states (T, B, H) and the last state.
+        """Inputs (T, B, D) and the state (B, H), (B, H) before them: the hidden states (T, B, H) and the last state.
 
-        Computed in the type of the weights: autocast would send cuDNN to float16 whatever format was asked for, and a
-        cell sums over the whole sentence, for which half precision has too few digits.
+        Computed in the type of the weights: a cell sums over the whole sentence, which takes more than half precision.
         """
         weights = (self.input_weight, self.recurrent_weight, self.bias, torch.zeros_like(self.bias))
         inputs, hidden, cell = (tensor.to(self.bias.dtype) for tensor in (inputs, hidden, cell))
         start = (hidden.unsqueeze(0).contiguous(), cell.unsqueeze(0).contiguous())  # cuDNN takes no other
-        # Meta tensors, which only have shapes, have no autocast.
         with without_autocast(inputs):
             # With biases, one layer, no dropout between layers, in one direction, time first.
             outputs, hidden, cell = torch.lstm(inputs, start, weights, True, 1, 0.0, self.training, False, False)
@@ -43,16 +34,14 @@ class LstmLayer(nn.Module):
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """From the sums inside the gates' nonlinearities (B, 4H), in torch's order i, f, g, o, to the new (hidden, cell).
+    """From the gates before their nonlinearities (B, 4H), in torch's order i, f, g, o, to the new (hidden, cell).
 
     Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al. 2000:
         c_t = σ(f) ⊙ c_{t-1} + σ(i) ⊙ tanh(g),    h_t = σ(o) ⊙ tanh(c_t)
-
-    The cell keeps its own type, which may be more precise than that of the gates.
     """
     input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
     cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
-    return (output_gate.sigmoid() * cell.tanh()).to(gates.dtype), cell
+    return (output_gate.sigmoid() * cell.tanh()).to(gates.dtype), cell  # whose own type may be more precise
 
 
 def initialize_gates(input_weight: Tensor, recurrent_weight: Tensor, bias: Tensor) -> None:
@@ -71,8 +60,7 @@ def initialize_gates(input_weight: Tensor, recurrent_weight: Tensor, bias: Tenso
 class SequenceDropout(nn.Module):
     """Dropout over sequences (T, B, D): a new mask at each step, or one mask for all steps of a sentence.
 
-    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4: a sentence is read
-    by one thinned network from beginning to end, so that noise does not wash the recurrent state out.
+    The latter is the variational dropout of Gal and Ghahramani 2016 (arXiv:1512.05287), section 4.
     """
 
     def __init__(self, p: float, kind: str) -> None:
@@ -90,7 +78,7 @@ class SequenceDropout(nn.Module):
         return result
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`mask` is what `draw` gave, where several calls have to share it; otherwise x gets one of its own."""
+        """`mask` comes from `draw` if several calls have to share it; otherwise x gets one of its own."""
         if not self.variational:
             result: Tensor = self.dropout(x)
             return result

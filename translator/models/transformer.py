@@ -1,7 +1,6 @@
 """The Transformer (Vaswani et al. 2017): encoder, decoder and the translation model made of them.
 
-Letters: B sentences, S source length, T target length, D model size, F feed-forward size, H heads, R rows
-(hypotheses) during search, V vocabulary.
+Letters: B sentences, S source length, T target length, D model size, H heads, R rows (hypotheses), V vocabulary.
 """
 
 import math
@@ -15,13 +14,13 @@ from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import RelativePositionBias, RotaryPositions, make_additive_positions
 from translator.kernels.decoding import StepDecoder
 from translator.kernels.key_value_cache import STEPS_OF_ROOM
-from translator.models.base import Decoded, Memory, State, Step
-from translator.models.embeddings import EmbeddingModel, Embeddings
+from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
+from translator.models.embeddings import Embeddings
 from translator.models.transformer_decoding import TransformerState, decode_step, start_state
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, LayerOptions, initialize
 
 
-class Transformer(EmbeddingModel):
+class Transformer(Seq2Seq):
     """Figure 1 of the paper, with the choices made since then as options."""
 
     def __init__(
@@ -116,11 +115,9 @@ class Transformer(EmbeddingModel):
         num_entries = num_hypotheses * (target_length + STEPS_OF_ROOM)  # N
         # Bias, scores and weights (H, K, N); scores other than the scaled dot product compare vector with vector.
         per_score = 3 if attention.is_scaled_dot else 3 + attention.head_size
-        scores = per_score * num_heads * num_hypotheses * num_entries + 2 * num_hypotheses * num_entries
+        scores = num_hypotheses * (per_score * num_heads * (num_entries + source_length) + 2 * num_entries)
         # Keys and values, twice while the cache grows or sentences leave it.
-        target = 2 * len(self.decoder) * 2 * num_entries * model_size
-        source = 2 * len(self.decoder) * 2 * source_length * model_size
-        cross_scores = per_score * num_heads * num_hypotheses * source_length
+        caches = 2 * len(self.decoder) * 2 * (num_entries + source_length) * model_size
         layer = 16 * model_size  # of one position: inputs and outputs of attention and of the feed-forward part
         encoder = 2 * num_heads * source_length**2 + source_length * layer
-        return max(encoder, scores + target + source + cross_scores + num_hypotheses * layer)
+        return max(encoder, scores + caches + num_hypotheses * layer)

@@ -32,7 +32,7 @@ def start_state(decoder: kernels.StepDecoder, memory: Memory) -> TransformerStat
     """The state before the first step, with one hypothesis for each sentence."""
     attentions = [layer.cross_attention for layer in decoder.layers]
     keys, values = zip(*(attention.project_memory(memory.states) for attention in attentions), strict=True)
-    # Zeros, so that a source of nothing but padding gives nothing, however the weights fall.
+    # With zeros, attention to a source of nothing but padding has no effect.
     visible_values = torch.stack(values).masked_fill_(~memory.mask[:, None, :, None], 0)
     num_sentences, length = memory.mask.shape
     source = Storage(torch.stack(keys), visible_values, length)

@@ -13,7 +13,7 @@ from translator.attention.dropout import Dropout
 from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import RotaryPositions
 
-NORMS = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+NORMS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
 CHOICES = {"norm_order": ("pre", "post"), "norm": tuple(NORMS), "activation": ("relu", "gelu", "swiglu")}
 
 
@@ -39,8 +39,7 @@ class LayerOptions:
                 raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)}")
 
     def make_norm(self) -> nn.Module:
-        result: nn.Module = NORMS[self.norm](self.model_size, eps=1e-5)
-        return result
+        return NORMS[self.norm](self.model_size, eps=1e-5)
 
     def make_attention(self, rotary: RotaryPositions | None = None) -> MultiHeadAttention:
         return MultiHeadAttention(
@@ -49,10 +48,7 @@ class LayerOptions:
 
 
 class Residual(nn.Module):
-    """A branch around a sublayer f: x + dropout(f(norm(x))) with pre-norm, norm(x + dropout(f(x))) with post-norm.
-
-    Pre-norm leaves the sum itself untouched, which lets deep stacks train (Xiong et al. 2020, figure 1).
-    """
+    """Around a sublayer f: norm(x + dropout(f(x))), or with pre-norm (Xiong et al. 2020) x + dropout(f(norm(x)))."""
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__()
@@ -150,9 +146,9 @@ class DecoderLayer(nn.Module):
 def initialize(layers: Iterable[nn.Module], num_layers: int, norm_order: str) -> None:
     """Xavier's uniform distribution, with smaller weights where a branch joins the residual sum.
 
-    Pre-norm sums up all branches, so each is scaled by 1/√(number of branches) and the sum keeps its variance
-    whatever the depth (Radford et al. 2019, section 2.3). Post-norm normalises after every branch; there the scale
-    1/√(layer's number) keeps gradients from vanishing in deep stacks (Zhang et al. 2019, depth-scaled initialisation).
+    Pre-norm sums up all branches; the scale 1/√(number of branches) keeps the sum's variance the same at any depth
+    (Radford et al. 2019, section 2.3). Post-norm normalises after every branch; there the scale 1/√(layer's number)
+    keeps gradients from vanishing in deep stacks (Zhang et al. 2019, depth-scaled initialisation).
     """
     for index, layer in enumerate(layers):
         branches = [module for module in layer.modules() if isinstance(module, MultiHeadAttention | FeedForward)]

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from translator.evaluation.metrics import describe_scores
 from translator.training.event_log import EventLog
+from translator.training.updater import UpdateOutcome
 from translator.training.validation_result import ValidationResult, perplexity
 
 _BAR_SECONDS = 0.5  # between two redraws
@@ -21,15 +22,11 @@ _BAR_FORMAT = "{percentage:3.0f}%|{bar:10}| {desc}"  # the bar is cut off at the
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """One update in plain numbers."""
+    """One update, as it is shown."""
 
     update: int
-    loss_sum: float
-    parts: Mapping[str, float]  # of the loss, by name; sums like loss_sum
-    num_tokens: int
+    outcome: UpdateOutcome
     learning_rate: float
-    gradient_norm: float
-    padding_share: float
     progress: float  # 0 … 1
     seconds_left: float
 
@@ -144,18 +141,18 @@ class Monitor:
 
     def _averages(self) -> dict[str, float]:
         """Over the updates since the last logged point."""
-        tokens = sum(report.num_tokens for report in self._window)
-        names = self._window[-1].parts
+        outcomes = [report.outcome for report in self._window]
+        tokens = sum(outcome.num_tokens for outcome in outcomes)
         # A float16 gradient that overflowed was not applied; its norm is infinite and says nothing about training.
-        norms = [report.gradient_norm for report in self._window if math.isfinite(report.gradient_norm)]
-        parts = {name: sum(report.parts[name] for report in self._window) / tokens for name in names}
+        norms = [outcome.gradient_norm for outcome in outcomes if math.isfinite(outcome.gradient_norm)]
+        parts = {name: sum(outcome.parts[name] for outcome in outcomes) / tokens for name in outcomes[-1].parts}
         return {
-            "train/loss": sum(report.loss_sum for report in self._window) / tokens,
+            "train/loss": sum(outcome.loss_sum for outcome in outcomes) / tokens,
             **{f"train/{name}": value for name, value in parts.items()},
             "train/perplexity": perplexity(parts["nll"]),
             **({"train/gradient_norm": sum(norms) / len(norms)} if norms else {}),
             "train/learning_rate": self._window[-1].learning_rate,
-            "train/padding_share": sum(report.padding_share for report in self._window) / len(self._window),
+            "train/padding_share": sum(outcome.padding_share for outcome in outcomes) / len(outcomes),
             "train/tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
         }
 

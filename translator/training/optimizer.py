@@ -9,10 +9,7 @@ FUSED_DEVICES = ("cuda", "cpu", "mps", "xpu")
 
 
 def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Parameters that decay (the matrices of linear maps) and those that do not (biases, norms, embeddings).
-
-    A matrix that is embedding and output projection at once counts as an embedding.
-    """
+    """Parameters that decay (matrices of linear maps) and others (biases, norms, embeddings, also tied ones)."""
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     decayed: list[nn.Parameter] = []
     others: list[nn.Parameter] = []
@@ -29,21 +26,10 @@ def build_optimizer(
     """`name` is adamw (decay decoupled from the gradient, Loshchilov and Hutter 2019) or adam (decay added to it)."""
     decayed, others = split_parameters(model)
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
-    device = next(model.parameters()).device.type
-    optimizer = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[name]
-    result: torch.optim.Optimizer = optimizer(
-        [group for group in groups if group["params"]],
-        lr=learning_rate,
-        betas=(betas[0], betas[1]),
-        eps=eps,
-        fused=device in FUSED_DEVICES,
-    )
-    return result
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate
+    groups = [group for group in groups if group["params"]]
+    fused = next(model.parameters()).device.type in FUSED_DEVICES
+    optimizers: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
+    return optimizers[name](groups, lr=learning_rate, betas=(betas[0], betas[1]), eps=eps, fused=fused)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:

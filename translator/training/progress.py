@@ -3,10 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-# Reserved for the end of a run with a deadline until a validation has been timed.
-_UNKNOWN_RESERVE = 0.05
-# By this share of the time that is left after the start a first validation is made, so that its cost is known.
-_FIRST_VALIDATION = 1 / 4
+_UNKNOWN_RESERVE = 0.05  # share of max_seconds reserved for the end of the run until a validation has been timed
+_FIRST_VALIDATION = 1 / 4  # share of the time after the start by which a first one is made, so that its cost is known
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
-"""Learning-rate schedules: pure functions of the update and of how many there will be.
+"""Learning-rate schedules: pure functions of the update, counted from 1, and of the expected number of updates.
 
-Updates count from 1. Nothing is remembered between calls, so a resumed run needs no schedule state, and a deadline only
-has to say how many updates it expects in all.
+They keep no state, so there is nothing to restore when a run is resumed.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# Where few updates are possible, for example within a short trainer.max_time, warming up must not eat them all.
+# Warm-up takes at most this share of all updates, for runs that are short, for example because of trainer.max_time.
 MAX_WARMUP_SHARE = 0.25
 
 
@@ -24,7 +23,7 @@ def cosine(update: int, total: float, warmup: float, final_ratio: float) -> floa
 
 
 def warmup_stable_decay(update: int, total: float, warmup: float, decay_share: float, final_ratio: float) -> float:
-    """The peak is held until the last `decay_share` of all updates, then left in a straight line (Hu et al. 2024)."""
+    """Holds the peak until the last `decay_share` of all updates, then decays linearly (Hu et al. 2024)."""
     decay = max(1.0, min(decay_share * total, total - warmup))
     share = min(1.0, max(0.0, total - update) / decay)
     return min(update / warmup, final_ratio + (1 - final_ratio) * share)
@@ -44,11 +43,8 @@ class LearningRate:
     decay_share: float = 0.2
     final_ratio: float = 0.0
 
-    def warmup(self, total: float) -> float:
-        return max(1.0, min(self.warmup_updates, MAX_WARMUP_SHARE * total))
-
     def __call__(self, update: int, total: float) -> float:
-        warmup = self.warmup(total)
+        warmup = max(1.0, min(self.warmup_updates, MAX_WARMUP_SHARE * total))
         factors: dict[str, Callable[[], float]] = {
             "inverse_sqrt": lambda: inverse_sqrt(update, warmup),
             "cosine": lambda: cosine(update, total, warmup, self.final_ratio),

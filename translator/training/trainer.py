@@ -160,12 +160,8 @@ class Trainer:
         self.monitor.update(
             UpdateReport(
                 update=progress.update,
-                loss_sum=outcome.loss_sum,
-                parts=outcome.parts,
-                num_tokens=outcome.num_tokens,
+                outcome=outcome,
                 learning_rate=rate,
-                gradient_norm=outcome.gradient_norm,
-                padding_share=outcome.padding_share,
                 progress=min(1.0, progress.update / total),
                 seconds_left=progress.seconds * max(0.0, total / progress.update - 1),
             )
@@ -175,11 +171,11 @@ class Trainer:
         progress, max_skipped = self.progress, self.settings.max_skipped
         progress.num_skipped += 1
         rows = ", ".join(map(str, outcome.suspects[:_SHOWN_ROWS]))
-        num_hidden = len(outcome.suspects) - _SHOWN_ROWS
+        if len(outcome.suspects) > _SHOWN_ROWS:
+            rows += f" and {len(outcome.suspects) - _SHOWN_ROWS} more"
         what = (
             f"update {progress.update}: loss {outcome.loss_sum / outcome.num_tokens:g}, gradient norm"
-            f" {outcome.gradient_norm:g}, learning rate {learning_rate:.3g}, rows {rows}"
-            f"{f' and {num_hidden} more' if num_hidden > 0 else ''} of the training corpus"
+            f" {outcome.gradient_norm:g}, learning rate {learning_rate:.3g}, rows {rows} of the training corpus"
         )
         if progress.num_skipped <= max_skipped:
             self.monitor.notify(f"{what}: skipped ({progress.num_skipped} of at most {max_skipped})")

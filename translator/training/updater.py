@@ -13,7 +13,6 @@ from translator.models.base import Seq2Seq
 from translator.training.distributed import Ranks
 from translator.training.interfaces import Loader, Loss, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
-from translator.training.optimizer import set_learning_rate
 from translator.training.precision import Execution
 
 
@@ -89,8 +88,7 @@ class Updater:
     def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[_MicroBatchResult]:
         """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; returns each micro-batch's sums.
 
-        Out of memory in the middle of a backward pass leaves part of a gradient behind, so the update restarts with
-        smaller parts. That costs its time once; the limit is remembered.
+        Out of memory leaves part of a gradient behind, so the update restarts, as all later ones, with smaller parts.
         """
         while True:
             parts = [part for batch in batches for part in self.memory.parts(batch)]
@@ -132,10 +130,11 @@ class Updater:
     def _step_if_finite(self, loss_sum: float, gradient_norm: float, learning_rate: float) -> bool:
         is_finite = math.isfinite(loss_sum) and math.isfinite(gradient_norm)
         # A float16 gradient that overflowed is routine for the scaler: it skips the step and lowers the scale.
-        overflowed = not is_finite and math.isfinite(loss_sum) and self.scaler.is_enabled()
-        overflowed = overflowed and self.scaler.get_scale() > 1
+        overflowed = math.isfinite(loss_sum) and not is_finite
+        overflowed = overflowed and self.scaler.is_enabled() and self.scaler.get_scale() > 1
         if is_finite or overflowed:
-            set_learning_rate(self.optimizer, learning_rate)
+            for group in self.optimizer.param_groups:
+                group["lr"] = learning_rate
             self.scaler.step(self.optimizer)
         self.scaler.update()
         return is_finite or overflowed

@@ -16,16 +16,13 @@ from translator.training.interfaces import Loss
 from translator.training.precision import Execution
 from translator.training.validation_result import Sample, TextScores, ValidationResult
 
+LossSums = tuple[float, dict[str, float], int]  # the loss, its parts by name, and the number of target tokens
 _NUM_ESTIMATED = 64  # sentences whose translation is timed to estimate that of all
 
 
 @dataclass
 class Validator:
-    """Loss over batches and scores over raw lines, each shared out among the ranks.
-
-    `translate_lines` translates with the very model that is validated (its weights may be swapped in place meanwhile);
-    `score(hypotheses, references, sources)` knows the metrics; `draw_attention(sources)` makes one image for each.
-    """
+    """Loss over batches and scores over raw lines, each shared out among the ranks."""
 
     loss: Loss
     batches: Iterable[Batch]  # the same for each pass, on every rank
@@ -33,9 +30,9 @@ class Validator:
     ranks: Ranks = field(default_factory=Ranks)
     sources: Sequence[str] = ()
     references: Sequence[str] = ()
-    translate_lines: Callable[[list[str]], list[str]] | None = None
-    score: Callable[[list[str], list[str], list[str]], TextScores] | None = None
-    draw_attention: Callable[[list[str]], list[Any]] | None = None
+    translate_lines: Callable[[list[str]], list[str]] | None = None  # with the weights the validated model has then
+    score: Callable[[list[str], list[str], list[str]], TextScores] | None = None  # hypotheses, references, sources
+    draw_attention: Callable[[list[str]], list[Any]] | None = None  # an image for each source
     num_samples: int = 4
     interrupted: Callable[[], bool] = lambda: False  # polled; if it is True on any rank, all raise `Interrupted`
 
@@ -67,9 +64,9 @@ class Validator:
         with evaluation_mode(model):
             loss_sum, part_sums, num_tokens = self._loss(model)
             hypotheses, images = self._translate(shown)
-        scores = (
-            self.score(hypotheses, list(self.references), list(self.sources)) if hypotheses and self.score else None
-        )
+        scores = None
+        if hypotheses and self.score:
+            scores = self.score(hypotheses, list(self.references), list(self.sources))
         (seconds,) = self.ranks.maximum(time.monotonic() - started)
         return ValidationResult(
             loss=loss_sum / max(1, num_tokens),
@@ -81,27 +78,20 @@ class Validator:
             seconds=seconds,
         )
 
-    def _loss(self, model: Seq2Seq) -> tuple[float, dict[str, float], int]:
-        """The loss, its parts and the target tokens, each summed over the batches of all ranks."""
-        loss_sum, num_tokens = 0.0, 0
-        parts: dict[str, float] = {}
-        for of_rank in self.ranks.gather_work(lambda: self._own_loss(model), self.interrupted):
-            loss_sum, num_tokens = loss_sum + of_rank[0], num_tokens + of_rank[2]
-            _add(parts, of_rank[1])  # a rank without a batch does not know the names
-        return loss_sum, parts, num_tokens
+    def _loss(self, model: Seq2Seq) -> LossSums:
+        """Over the batches of all ranks."""
+        own_batches = islice(self.batches, self.ranks.rank, None, self.ranks.count)
+        of_ranks = self.ranks.gather_work(
+            lambda: _sum(self._loss_of_batch(model, batch) for batch in own_batches), self.interrupted
+        )
+        return _sum(of_ranks)
 
-    def _own_loss(self, model: Seq2Seq) -> tuple[float, dict[str, float], int]:
-        """The same over the batches of this rank."""
-        loss_sum, num_tokens = 0.0, 0
-        parts: dict[str, float] = {}
-        for batch in islice(self.batches, self.ranks.rank, None, self.ranks.count):
-            if self.interrupted():
-                raise Interrupted
-            with self.execution.autocast():
-                output = self.loss(model, batch.to(self.execution.device))
-            loss_sum, num_tokens = loss_sum + output.loss_sum.item(), num_tokens + output.num_tokens
-            _add(parts, {name: part.item() for name, part in output.parts.items()})
-        return loss_sum, parts, num_tokens
+    def _loss_of_batch(self, model: Seq2Seq, batch: Batch) -> LossSums:
+        if self.interrupted():
+            raise Interrupted
+        with self.execution.autocast():
+            output = self.loss(model, batch.to(self.execution.device))
+        return output.loss_sum.item(), {name: part.item() for name, part in output.parts.items()}, output.num_tokens
 
     def _translate(self, shown: list[str]) -> tuple[list[str], list[Any]]:
         """The translations of all lines, on every rank, and on the first rank the images of the lines to be shown."""
@@ -122,6 +112,11 @@ class Validator:
         return hypotheses, images
 
 
-def _add(sums: dict[str, float], values: dict[str, float]) -> None:
-    for name, value in values.items():
-        sums[name] = sums.get(name, 0.0) + value
+def _sum(terms: Iterable[LossSums]) -> LossSums:
+    loss_sum, num_tokens = 0.0, 0
+    part_sums: dict[str, float] = {}
+    for loss, parts, tokens in terms:
+        loss_sum, num_tokens = loss_sum + loss, num_tokens + tokens
+        for name, value in parts.items():  # none on a rank that had no batch
+            part_sums[name] = part_sums.get(name, 0.0) + value
+    return loss_sum, part_sums, num_tokens
