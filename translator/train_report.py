@@ -10,7 +10,7 @@ from typing import Any
 from translator.config import Config
 from translator.evaluation.metrics import METRICS, describe_scores
 from translator.files.atomic import read_json, write_json
-from translator.files.explain import explain_write_errors
+from translator.files.explain import ANOTHER_FOLDER, explain_write_errors
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
 from translator.training.monitor import Monitor, format_seconds
@@ -44,7 +44,7 @@ def report(
         "versions": versions(),
         "history": progress.history,
     }
-    with explain_write_errors("run_dir", directory.path):  # resuming then ends at once and writes it
+    with explain_write_errors(f"run_dir={directory.path}", ANOTHER_FOLDER):  # resuming then ends at once and writes it
         write_json(directory.metrics, figures)
     source, target = config.data.source, config.data.target
     summary = {

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from translator.errors import UserError
-from translator.files.explain import explain_damage, explain_write_errors, reason, require_folder, require_writable
+from translator.files.explain import (
+    ANOTHER_FOLDER,
+    explain_damage,
+    explain_write_errors,
+    reason,
+    require_folder,
+    require_writable,
+)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_read_only_full_and_forbidden_folders_are_refused(
         require_writable("run_dir", tmp_path)
     with (
         pytest.raises(UserError, match=r"data\.cache_dir=.*\(so it is\)"),
-        explain_write_errors("data.cache_dir", tmp_path),
+        explain_write_errors(f"data.cache_dir={tmp_path}", ANOTHER_FOLDER),
     ):
         raise error
 

@@ -61,13 +61,26 @@ def test_resuming_the_same_run_is_allowed(tmp_path: Path) -> None:
         ({"tokenizer": "abd"}, "tokenizer: the run has abc, now it would be abd"),
         ({"corpus": [{"path": "train.en", "sha256": "13"}]}, "corpus[0].sha256: the run has 12, now it would be 13"),
         ({"corpus": []}, "corpus[0].path: the run has train.en, now it would be None"),
+        ({"tokenizer": "a\nb"}, "tokenizer: the run has abc, now it would be a b"),
+        ({"tokenizer": 99 * "x"}, f"tokenizer: the run has abc, now it would be {39 * 'x'}…)"),
     ],
 )
 def test_another_corpus_tokenizer_or_architecture_is_refused(tmp_path: Path, change: dict, line: str) -> None:
     run = make_run(tmp_path / "a")
     with pytest.raises(UserError) as caught:
         run.check_resumable(IDENTITY | change)
-    assert line in str(caught.value)
+    message = str(caught.value)
+    assert line in message
+    assert len(message.splitlines()) == 1
+    assert message.endswith("resume with the run's own configuration, or start a new run with another run_dir")
+
+
+def test_of_many_differences_the_first_two_are_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a")
+    with pytest.raises(UserError) as caught:
+        run.check_resumable({"model": {"kind": "transformer", "hidden_size": 512}, "tokenizer": "abd", "corpus": "ab"})
+    named = "(corpus: the run has None, now it would be ab; corpus[0].path: the run has train.en, now it would be None"
+    assert f"{named}; and 4 more); resume with" in str(caught.value)
 
 
 def test_a_folder_without_a_run_cannot_be_resumed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from translator.config import AUTO, Config, load_file, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
-from translator.files.explain import explain_write_errors, require_folder, require_writable
+from translator.files.explain import ANOTHER_FOLDER, explain_write_errors, require_folder, require_writable
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RUNS, RunDirectory, resolve_run
 from translator.schema.data import DemoDataConfig
@@ -69,7 +69,9 @@ def check_places(config: Config) -> None:
     """Refuses folders that cannot be used, before hours are spent on the data. Creates none of them."""
     path = Path(config.run_dir) if config.run_dir else RUNS
     directory = RunDirectory(path)
-    with explain_write_errors("run_dir", path):  # even checking whether it exists fails if the name is too long
+    with explain_write_errors(
+        f"run_dir={path}", ANOTHER_FOLDER
+    ):  # even checking whether it exists fails if the name is too long
         if config.resume:
             directory.check_is_run()
         elif config.run_dir:
@@ -83,7 +85,7 @@ def check_places(config: Config) -> None:
 
 def continue_run(config: Config, directory: RunDirectory) -> None:
     """Records in the folder of a resumed run that it is training again, with these options."""
-    with explain_write_errors("run_dir", directory.path):
+    with explain_write_errors(f"run_dir={directory.path}", ANOTHER_FOLDER):
         save_file(config, directory.config)
         directory.begin_again()
 
@@ -110,7 +112,7 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
         for report in reports:
             print(CleaningReport.from_dict(report), file=sys.stderr)
         directory.check_free()
-        with explain_write_errors("run_dir", path):
+        with explain_write_errors(f"run_dir={path}", ANOTHER_FOLDER):
             path.mkdir(parents=True, exist_ok=True)
             data.tokenizer.save(directory.tokenizer)
             save_file(config, directory.config)
@@ -125,7 +127,7 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
 def _new_folder(config: Config) -> Path:
     """A new, unused folder under runs/, named after time, model and languages."""
     name = f"{datetime.now():%Y-%m-%d_%H-%M-%S}_{config.model.kind}_{config.data.source}-{config.data.target}"
-    with explain_write_errors("run_dir", RUNS):
+    with explain_write_errors(f"run_dir={RUNS}", ANOTHER_FOLDER):
         RUNS.mkdir(exist_ok=True)
         for number in count(1):
             path = RUNS / (name if number == 1 else f"{name}_{number}")

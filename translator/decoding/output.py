@@ -12,14 +12,9 @@ from typing import Any, BinaryIO
 from translator.decoding.alignment import to_pharaoh
 from translator.decoding.interfaces import Output, Translation
 from translator.errors import UserError
-from translator.files.atomic import write_json
-from translator.files.destinations import (
-    Destination,
-    explain_write_errors,
-    opened_directly,
-    replaced_file,
-    write_directly,
-)
+from translator.files.atomic import publish, write_json
+from translator.files.destinations import Destination, opened_directly, replaced_file, write_directly
+from translator.files.explain import explain_write_errors
 from translator.files.lines import Line
 
 SEPARATOR = " ||| "
@@ -93,7 +88,7 @@ def one_line(text: str) -> str:
 
 
 def working_files(path: Path) -> tuple[Path, Path]:
-    """The files beside the output while it is not complete: what there is of it, and the record of its progress."""
+    """The files beside an incomplete output: the part that has been written, and the record of its progress."""
     target = replaced_file(path)
     return target.with_name(target.name + ".partial"), target.with_name(target.name + ".partial.json")
 
@@ -187,7 +182,7 @@ class OutputFile:
     def finish(self) -> None:
         with explain_write_errors(self.path):
             self.file.close()
-            self.partial.replace(self.path)
+            publish(self.partial, self.path)
             self.progress_file.unlink(missing_ok=True)
 
     def close(self) -> None:

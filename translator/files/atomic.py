@@ -37,13 +37,20 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
+        temporary.unlink(missing_ok=True)  # left behind by a process that was killed and had the same number
         yield temporary
-        temporary.chmod(0o666 & ~_UMASK)
-        _sync(temporary, os.O_RDWR)
-        temporary.replace(path)
-        sync_folder(path.parent)
+        publish(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def publish(complete: Path, path: Path) -> None:
+    """Flushes a complete file (or symbolic link) in the same folder to disk and renames it to `path`."""
+    if not complete.is_symlink():
+        complete.chmod(0o666 & ~_UMASK)
+        _sync(complete, os.O_RDWR)
+    complete.replace(path)
+    sync_folder(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from translator.files.atomic import new_folder
 from translator.files.checksums import DamagedFolderError, verify_checksums, write_checksums
-from translator.files.explain import explain_write_errors
+from translator.files.explain import ANOTHER_FOLDER, explain_write_errors
 
 logger = logging.getLogger(__name__)
 
 
 def made_folder(folder: Path, make: Callable[[Path], None], *required: str) -> None:
     """Makes sure that the folder exists and is intact; `make` creates it, and it must contain the `required` files."""
-    with explain_write_errors("data.cache_dir", folder.parent):
+    with explain_write_errors(f"data.cache_dir={folder.parent}", ANOTHER_FOLDER):
         if folder.exists():
             try:
                 verify_checksums(folder, *required)

@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 from translator.errors import UserError
 from translator.files.atomic import write_text
+from translator.files.explain import explain_write_errors
 
 STANDARD_STREAM = Path("-")
 _DESCRIPTORS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -126,17 +127,6 @@ def write_directly(file: BinaryIO, text: str, destination: Destination) -> None:
         while remaining:
             remaining = remaining[file.write(remaining) :]
         file.flush()
-
-
-@contextmanager
-def explain_write_errors(destination: Destination | Path) -> Iterator[None]:
-    """Turns write errors into messages for the user. A closed pipe is not an error; see `exit_code`."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UserError(f"{destination}: cannot be written ({error.strerror or error})") from None
 
 
 def _identities(path: Path, standard_stream: object) -> set[object]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from translator.errors import UserError
 
 COPY_AGAIN = "copy the run again"
+ANOTHER_FOLDER = "make room or give another folder"
 
 
 @contextmanager
@@ -30,16 +31,18 @@ def explain_damage(path: Path, *damage: type[Exception], remedy: str = COPY_AGAI
 
 
 @contextmanager
-def explain_write_errors(option: str, path: Path) -> Iterator[None]:
-    """For writing below the folder that the user has given as `option`."""
+def explain_write_errors(destination: object, remedy: str = "") -> Iterator[None]:
+    """For writing to a file, folder or stream that the user has named; the message begins with `destination`.
+
+    A closed pipe, which ends a command quietly, and an interruption are not write errors.
+    """
     try:
         yield
-    except InterruptedError:  # an interruption is not a write error
+    except (BrokenPipeError, InterruptedError):
         raise
     except OSError as error:
-        raise UserError(
-            f"{option}={path}: cannot be written ({reason(error)}); make room or give another folder"
-        ) from error
+        ending = f"; {remedy}" if remedy else ""
+        raise UserError(f"{destination}: cannot be written ({reason(error)}){ending}") from error
 
 
 def require_folder(option: str, path: Path) -> Path:
@@ -57,7 +60,7 @@ def require_folder(option: str, path: Path) -> Path:
 
 def require_writable(option: str, path: Path) -> None:
     """Refuses a folder in which nothing can be created. Permissions are not conclusive, so it tries."""
-    with explain_write_errors(option, path):
+    with explain_write_errors(f"{option}={path}", ANOTHER_FOLDER):
         Path(tempfile.mkdtemp(prefix=".writable-", dir=require_folder(option, path))).rmdir()
 
 

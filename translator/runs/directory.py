@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from translator.errors import UserError
-from translator.files.atomic import locked_folder, read_json, write_json
+from translator.files.atomic import atomic_file, locked_folder, read_json, write_json
 from translator.files.explain import explain_damage, reason, require_folder
 
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
+_SHOWN_DIFFERENCES = 2  # between a run and what it would be resumed with
+_LONGEST_VALUE = 40  # characters shown of a value that differs
 _WITH_CHECKSUMS = "weights_have_checksums"  # in manifests; missing in those of earlier versions
 RUNS = Path("runs")  # where new runs go
 _PACKAGES = ("torch", "numpy", "sentencepiece", "datasets", "sacrebleu", "safetensors")
@@ -102,15 +104,23 @@ class RunDirectory:
         self.read_manifest()
 
     def check_resumable(self, identity: dict[str, Any]) -> None:
-        """Refuses to continue with another corpus, tokenizer or architecture, and shows the difference."""
+        """Refuses to continue with another corpus, tokenizer or architecture, and names the first differences."""
         self.check_is_run()
         with explain_damage(self.manifest):
             before, now = flatten(self.read_manifest()["identity"]), flatten(identity)
         changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if changed:
-            lines = [f"  {key}: the run has {before.get(key)}, now it would be {now.get(key)}" for key in changed]
-            remedy = "  Resume with the run's own configuration, or start a new run with another run_dir."
-            raise UserError("\n".join([f"resume={self.path}: this is not the same run any more.", *lines, remedy]))
+            shown = changed[:_SHOWN_DIFFERENCES]
+            differences = [
+                f"{key}: the run has {_shortened(before.get(key))}, now it would be {_shortened(now.get(key))}"
+                for key in shown
+            ]
+            if len(changed) > len(shown):
+                differences.append(f"and {len(changed) - len(shown)} more")
+            raise UserError(
+                f"resume={self.path}: this is not the same run any more ({'; '.join(differences)}); resume with the"
+                " run's own configuration, or start a new run with another run_dir"
+            )
 
     def point_latest(self) -> None:
         """Points `latest` beside the run to it: a symbolic link, or a text file with its name where links fail."""
@@ -119,14 +129,12 @@ class RunDirectory:
             return  # the working directory itself, or somebody's own run of that name
         if latest.is_dir() and not latest.is_symlink():
             return  # somebody's own run of that name
-        temporary = latest.with_name(f".latest-{os.getpid()}")
         try:
-            temporary.unlink(missing_ok=True)
-            try:
-                temporary.symlink_to(self.path.name, target_is_directory=True)
-            except OSError:
-                temporary.write_text(self.path.name + "\n", encoding="utf-8")
-            temporary.replace(latest)
+            with atomic_file(latest) as temporary:
+                try:
+                    temporary.symlink_to(self.path.name, target_is_directory=True)
+                except OSError:
+                    temporary.write_text(self.path.name + "\n", encoding="utf-8")
         except OSError as error:  # only a convenience, not worth failing the run
             logger.warning("%s: does not lead to this run (%s)", latest, reason(error))
 
@@ -186,6 +194,12 @@ def git_commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return result.stdout.strip() or None
+
+
+def _shortened(value: Any) -> str:
+    """A value on one line, cut off where it is long."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
 def flatten(value: Any, prefix: str = "") -> dict[str, Any]:

@@ -47,9 +47,8 @@ class StopSignals:
         if not self.received:
             self.received, self._received_at = number, self._clock()
         elif number == signal.SIGINT and self._clock() - self._received_at > SAME_CTRL_C:
-            signal.signal(
-                signal.SIGINT, signal.SIG_DFL
-            )  # should this exception be swallowed, a third one still ends it
+            # Should the exception be swallowed, a third Ctrl-C still ends the process.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             raise KeyboardInterrupt
 
 
