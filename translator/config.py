@@ -38,8 +38,8 @@ SCHEMAS: dict[str, dict[str, type]] = {
     "decode": {"": SearchOptions},
 }
 
-# The first line of a saved configuration. A file without it is read as it is: people may edit it, and earlier versions
-# wrote none.
+# The first line of a saved configuration. Files without it are accepted: users may edit them, and earlier versions did
+# not write it.
 _CHECKSUM_COMMENT = "# sha256 {} of the lines below; remove this line after editing them"
 _CHECKSUM_LINE = re.compile(_CHECKSUM_COMMENT.format("([0-9a-f]{64})"))
 
@@ -96,7 +96,7 @@ def load(composed: DictConfig) -> Config:
 
 
 def _load(plain: Any) -> Config:
-    """The configuration from values alone: nothing in them is resolved, so what looks like a reference is refused."""
+    """The configuration from plain values: references such as ${…} are not resolved but refused."""
     for key, value in _leaves(plain):
         if isinstance(value, str) and "${" in value:
             raise UserError(f"{key}={value}: ${{…}} is not resolved here; give the value itself")
@@ -112,7 +112,7 @@ def _load(plain: Any) -> Config:
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values that are not groups, and the keys too, under their full names."""
+    """All keys and all values that are not groups, with their full names."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield name or "the configuration", key
@@ -125,7 +125,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def load_file(path: Path) -> Config:
-    """The configuration that a run has saved, exactly as it was: references such as ${oc.env:HOME} are refused."""
+    """The configuration that a run has saved, exactly as it was; references such as ${oc.env:HOME} are refused."""
     with explain_damage(path, YAMLError, OmegaConfBaseException, AssertionError):
         text = path.read_text(encoding="utf-8")
         first, _, rest = text.partition("\n")
@@ -143,7 +143,7 @@ def load_file(path: Path) -> Config:
 
 
 def save_file(config: Config, path: Path) -> None:
-    """Writes the whole configuration as YAML, at once or not at all."""
+    """Writes the whole configuration atomically as YAML."""
     text = to_yaml(config)
     write_text(path, _CHECKSUM_COMMENT.format(_sha256(text)) + "\n" + text)
 
@@ -209,7 +209,7 @@ def _first_overflow(group: str, node: DictConfig) -> str:
 
 
 def _expected_type(schema: type, key: str, value: object, error: ValidationError) -> str:
-    """What the option takes; the key of an element of a list ends in its number, such as betas[0]."""
+    """What values the option accepts; the key of a list element ends in its index, such as betas[0]."""
     hint: Any = getattr(error, "ref_type", None)
     for name in key.partition("[")[0].split("."):
         hint = get_type_hints(schema).get(name, hint)

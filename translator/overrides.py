@@ -18,7 +18,7 @@ _ALREADY_STRUCTURED = ("'", '"', "{")  # quoted, or a dictionary: left as it is
 
 
 def quoted(argument: str) -> str:
-    """The argument with quotes around those of its values, or elements of its list, that Hydra could not read."""
+    """The argument with quotes around the values, or list elements, that Hydra could not parse without them."""
     name, equals, value = argument.partition("=")
     if argument.startswith("-") or not equals or value.startswith(_ALREADY_STRUCTURED) or _is_readable(argument):
         return argument
@@ -72,6 +72,6 @@ def _is_readable(argument: str) -> bool:
 
 
 def _quote(value: str) -> str:
-    """In single quotes, where backslashes count only before a quote: there they are doubled."""
+    """In single quotes, where a backslash is special only before a quote and must be doubled there."""
     escaped = re.sub(r"(\\*)('|$)", lambda found: 2 * found[1] + (r"\'" if found[2] else ""), value)
     return f"'{escaped}'"

@@ -134,6 +134,6 @@ def make_score(name: str, query_size: int, key_size: int, hidden_size: int) -> S
     if name == "additive":
         return AdditiveScore(query_size, key_size, hidden_size)
     if query_size != key_size:
-        raise ValueError(f"score={name}: queries and keys must have one size, not {query_size} and {key_size}")
+        raise ValueError(f"score={name}: needs equal sizes, not {query_size} and {key_size}; use score=additive")
     one_size = {"dot": DotScore, "scaled_dot": ScaledDotScore, "cosine": CosineScore, "gaussian": GaussianScore}
     return one_size[name](query_size)

@@ -22,11 +22,11 @@ BOOTSTRAP_SEED = 12345  # sacrebleu's own default; it is part of the signature
 @dataclass(frozen=True)
 class BleuTokenizer:
     name: str  # as sacrebleu knows it
-    warning: str | None = None  # what someone who compares the figure with others should know
+    warning: str | None = None  # for anyone who compares the figure with others
 
 
 def bleu_tokenizer(target_language: str) -> BleuTokenizer:
-    """The tokenizer with which BLEU of a language is commonly reported."""
+    """The tokenizer commonly used to report BLEU for a language."""
     language = language_subtag(target_language)
     if language in CHINESE:
         return BleuTokenizer("zh")
@@ -59,7 +59,7 @@ class Metric:
     label: str  # for people
     make: Callable[[str, Streams | None], SacrebleuMetric]
     lower_is_better: bool = False
-    is_quick: bool = True  # enough for every validation
+    is_quick: bool = True  # enough to be computed at every validation
 
 
 # All metrics by the names that scores have everywhere: here, in metrics.json, in TensorBoard, in `trainer.best_metric`.
@@ -98,7 +98,7 @@ class MetricScore:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one output, by the names in METRICS. What was not asked for is not there."""
+    """The scores of one output, by the names in METRICS; only those that were asked for."""
 
     by_metric: dict[str, MetricScore]
     num_sentences: int
@@ -131,7 +131,7 @@ class Scores:
 def reference_streams(
     hypotheses: Sequence[str], references: Sequence[str] | Sequence[Sequence[str]]
 ) -> list[list[str]]:
-    """References as a list of whole reference texts, whatever of the two forms they came in; lengths checked."""
+    """References in either form as a list of whole reference texts; their lengths are checked."""
     streams: list[list[str]] = []
     for stream in references if references and not isinstance(references[0], str) else [references]:
         streams.append([*stream])  # type: ignore[list-item]
