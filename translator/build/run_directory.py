@@ -69,9 +69,8 @@ def check_places(config: Config) -> None:
     """Refuses folders that cannot be used, before hours are spent on the data. Creates none of them."""
     path = Path(config.run_dir) if config.run_dir else RUNS
     directory = RunDirectory(path)
-    with explain_write_errors(
-        f"run_dir={path}", ANOTHER_FOLDER
-    ):  # even checking whether it exists fails if the name is too long
+    # Even checking whether it exists fails if the name is too long.
+    with explain_write_errors(f"run_dir={path}", ANOTHER_FOLDER):
         if config.resume:
             directory.check_is_run()
         elif config.run_dir:

@@ -13,7 +13,7 @@ from typing import Any
 from translator.demo.generator import LANGUAGES, write
 from translator.errors import UserError
 from translator.files.atomic import write_json
-from translator.files.explain import explain_write_errors, require_folder
+from translator.files.explain import ANOTHER_FOLDER, explain_write_errors, require_folder
 from translator.files.fingerprints import fingerprint_file
 
 STAMP = "demo.json"
@@ -39,7 +39,7 @@ def prepare(
     stamp = _read_stamp(folder)
     if stamp["request"] == request and direction in stamp["directions"] and _is_complete(folder, stamp, direction):
         return
-    with explain_write_errors("data.folder", folder):
+    with explain_write_errors(f"data.folder={folder}", ANOTHER_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as scratch:
             try:
