@@ -33,7 +33,7 @@ from translator.errors import UserError
 from translator.files.lines import read_lines
 from translator.ids import PAD
 from translator.kernels.allocator import keep_memory
-from translator.runs.directory import resolve_run
+from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
 from translator.schema.decode import SearchOptions
 

@@ -15,6 +15,7 @@ from translator.config import Config
 from translator.demo import generate
 from translator.errors import UserError
 from translator.process_start import process_started
+from translator.runs.latest import newest_run
 from translator.train_report import RunOutcome, sweep_table
 from translator.training.precision import Execution
 
@@ -52,7 +53,7 @@ def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: P
     options = ["data=text", "data.target=zh", *prefixes, *SMALL[model], *QUICK]
     trained = command(tmp_path, "-m", "translator.train", *options)
     assert trained.returncode == 0, trained.stderr
-    run = (tmp_path / "runs" / "latest").resolve()
+    run = newest_run(tmp_path / "runs")
     assert "200 pairs read, 200 kept" in trained.stderr
     assert f"translate --model runs/{run.name} input.en -o output.zh" in trained.stderr  # by its path, perhaps
 
@@ -86,7 +87,8 @@ def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: P
     longer = command(tmp_path, "-m", "translator.train", "resume=runs/latest", "trainer.max_updates=8")
     assert longer.returncode == 0, longer.stderr
     assert json.loads((run / "metrics.json").read_text(encoding="utf-8"))["num_updates"] == 8
-    assert (tmp_path / "runs" / "latest").resolve() == run
+    assert newest_run(tmp_path / "runs") == run
+    assert (tmp_path / "runs" / "latest" / "metrics.json").samefile(run / "metrics.json")
 
 
 # `translator.train` itself, which says when the test set is being translated.

@@ -13,7 +13,7 @@ from typing import Any, Self
 from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
 from translator.errors import UserError
-from translator.runs.directory import resolve_run
+from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
 from translator.runs.translation import translation_options
 

@@ -25,7 +25,8 @@ from omegaconf import DictConfig, OmegaConf
 from translator.config import AUTO, SCHEMAS, Config, load, load_file, option_names, to_yaml
 from translator.errors import UserError
 from translator.overrides import group_choices, parse_overrides, quoted
-from translator.runs.directory import RUNS, newest_run, resolve_run
+from translator.runs.directory import RUNS
+from translator.runs.latest import newest_run, resolve_run
 from translator.schema.checks import did_you_mean
 
 GROUPS = (*SCHEMAS, "experiment")

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> None:
     # Only now, so that --help and mistyped options are answered at once.
     from translator.errors import UserError
-    from translator.runs.directory import resolve_run
+    from translator.runs.latest import resolve_run
 
     if given(options, SearchOptions) and not any(resolve_run(path).is_dir() for path in (options.a, options.b)):
         raise UserError(f"{options.a} and {options.b}: are finished translations; search options need a run")
@@ -116,7 +116,7 @@ def _output(path: Path, sources: list[str] | None, options: argparse.Namespace) 
     """The lines of a file, or a run's translation together with its target language."""
     from translator.errors import UserError
     from translator.evaluate import System, read_text
-    from translator.runs.directory import resolve_run
+    from translator.runs.latest import resolve_run
 
     folder = resolve_run(path)
     if not folder.is_dir():

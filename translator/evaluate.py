@@ -136,7 +136,7 @@ class System:
         from translator.api import Translator
         from translator.config import load_file
         from translator.kernels.allocator import keep_memory
-        from translator.runs.directory import resolve_run
+        from translator.runs.latest import resolve_run
 
         if options.threads:
             torch.set_num_threads(options.threads)

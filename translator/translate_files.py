@@ -30,7 +30,8 @@ from translator.files.destinations import (
 )
 from translator.files.lines import Line, iterate_lines, open_text
 from translator.kernels.allocator import keep_memory
-from translator.runs.directory import RunDirectory, find_weights, resolve_run
+from translator.runs.directory import RunDirectory, find_weights
+from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
 

@@ -18,6 +18,7 @@ from translator.data.batching import Batch
 from translator.errors import UserError
 from translator.ids import EOS
 from translator.models.base import Seq2Seq
+from translator.runs.latest import newest_run
 from translator.runs.loading import load_run
 from translator.runs.model import build_model
 from translator.runs.weights import collect_weights, write_tensors
@@ -122,7 +123,7 @@ def test_a_claimed_run_directory_is_a_run(config: Config, data: PreparedData, tm
     claimed = replace(config, run_dir=str(tmp_path / "run"))
     model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
     run = claim_run_directory(claimed, data, model, Ranks())
-    assert (tmp_path / "latest").resolve() == run.path.resolve()
+    assert newest_run(tmp_path) == run.path.resolve()
     with pytest.raises(UserError, match="holds another run"):
         claim_run_directory(claimed, data, model, Ranks())
     write_tensors(run.weights, collect_weights(model))

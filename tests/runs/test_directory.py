@@ -11,7 +11,7 @@ import pytest
 
 from support.processes import environment
 from translator.errors import UserError
-from translator.runs.directory import RunDirectory, newest_run
+from translator.runs.directory import RunDirectory
 
 IDENTITY: dict[str, Any] = {
     "model": {"kind": "lstm", "hidden_size": 256},
@@ -138,39 +138,6 @@ def test_a_file_system_without_locks_is_used_with_a_warning(
 def test_what_fails_while_the_lock_is_held_is_not_about_the_lock(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError), make_run(tmp_path / "a").locked():
         raise BlockingIOError
-
-
-def test_a_link_that_cannot_be_made_does_not_stop_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    run = make_run(tmp_path / "a")
-
-    def read_only(*arguments: object, **options: object) -> None:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    for name in ("symlink_to", "write_text"):
-        monkeypatch.setattr(Path, name, read_only)
-    run.point_latest()
-    assert "Read-only file system" in caplog.text
-
-
-@pytest.mark.parametrize("with_links", [True, False])
-def test_latest_leads_to_the_newest_run(tmp_path: Path, with_links: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not with_links:
-
-        def refuse(*arguments: object, **options: object) -> None:
-            raise OSError("no links here")
-
-        monkeypatch.setattr(Path, "symlink_to", refuse)
-    for name in ("a", "b"):
-        make_run(tmp_path / name).point_latest()
-    assert newest_run(tmp_path) == (tmp_path / "b").resolve()
-    assert (tmp_path / "latest").is_symlink() == with_links
-
-
-def test_latest_without_a_run_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="leads to no run"):
-        newest_run(tmp_path)
 
 
 def test_others_may_read_the_weights(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.files.explain import ANOTHER_FOLDER, explain_write_errors, require_folder, require_writable
 from translator.models.base import Seq2Seq
-from translator.runs.directory import RUNS, RunDirectory, resolve_run
+from translator.runs.directory import RUNS, RunDirectory
+from translator.runs.latest import point_latest, resolve_run
 from translator.schema.data import DemoDataConfig
 from translator.training.distributed import Ranks, num_restarts
 
@@ -43,8 +44,9 @@ def _run_to_continue(config: Config) -> Path | None:
     if config.run_dir:
         run = RunDirectory(resolve_run(Path(config.run_dir)))
         return run.path if run.manifest.exists() else None
-    manifests = sorted(RUNS.glob("*/manifest.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    runs = (RunDirectory(path.parent) for path in manifests if not path.parent.is_symlink())
+    own = (path for path in RUNS.glob("*/manifest.json") if not (path.is_symlink() or path.parent.is_symlink()))
+    manifests = sorted(own, key=lambda path: path.stat().st_mtime, reverse=True)
+    runs = (RunDirectory(path.parent) for path in manifests)
     candidates = (run for run in runs if run.is_unfinished and _has_configuration(run, config))
     return next((run.path for run in candidates if _is_idle(run)), None)
 
@@ -117,7 +119,7 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
             save_file(config, directory.config)
             details = {"seed": config.seed, "files": data.files(), "cleaning": reports}
             directory.create(identity=identity, details=details)
-    directory.point_latest()
+    point_latest(directory)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{path}: {config.model.kind} with {num_parameters:,} parameters", file=sys.stderr)
     return path

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from translator.errors import UserError
-from translator.files.atomic import atomic_file, locked_folder, read_json, write_json
-from translator.files.explain import explain_damage, reason, require_folder
+from translator.files.atomic import locked_folder, read_json, write_json
+from translator.files.explain import explain_damage, require_folder
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +39,18 @@ class RunDirectory:
         self.tensorboard = path / "tensorboard"
 
     @property
+    def contents(self) -> tuple[Path, ...]:
+        """Everything a run may contain, apart from the TensorBoard log."""
+        return self.config, self.tokenizer, self.checkpoints, self.weights, self.metrics, self.manifest
+
+    @property
     def is_unfinished(self) -> bool:
         return self.manifest.exists() and not self.metrics.exists()
 
     def check_free(self) -> None:
         """Refuses a folder that already holds a run."""
         require_folder("run_dir", self.path)
-        if self.manifest.exists() or self.checkpoints.exists():
+        if self.manifest.exists() or self.manifest.is_symlink() or self.checkpoints.exists():
             raise UserError(
                 f"run_dir={self.path}: holds another run; give resume={self.path} to continue it, or another run_dir"
             )
@@ -122,33 +127,6 @@ class RunDirectory:
                 " run's own configuration, or start a new run with another run_dir"
             )
 
-    def point_latest(self) -> None:
-        """Points `latest` beside the run to it: a symbolic link, or a text file with its name where links fail."""
-        latest = self.path.parent / "latest"
-        if self.path.name in ("", latest.name):
-            return  # the working directory itself, or somebody's own run of that name
-        if latest.is_dir() and not latest.is_symlink():
-            return  # somebody's own run of that name
-        try:
-            with atomic_file(latest) as temporary:
-                try:
-                    temporary.symlink_to(self.path.name, target_is_directory=True)
-                except OSError:
-                    temporary.write_text(self.path.name + "\n", encoding="utf-8")
-        except OSError as error:  # only a convenience, not worth failing the run
-            logger.warning("%s: does not lead to this run (%s)", latest, reason(error))
-
-
-def resolve_run(path: Path) -> Path:
-    """The run that `latest` points to if it is a text file, since links cannot be created everywhere."""
-    if not (path.name == "latest" and path.is_file()):
-        return path
-    with explain_damage(path, remedy="give the folder of the run instead"):
-        name = path.read_text(encoding="utf-8").strip()
-        if not name or not name.isprintable():
-            raise ValueError("it names no run")
-        return path.parent / name
-
 
 def find_weights(run_dir: Path) -> Path:
     """The weights of a run: the finished ones or, while it is still being trained, the best so far."""
@@ -164,15 +142,6 @@ def find_weights(run_dir: Path) -> Path:
     if not run.weights.is_file():
         raise UserError(f"--model {run_dir}: the run has no weights yet; let it train until its first validation")
     return run.weights
-
-
-def newest_run(folder: Path) -> Path:
-    """The run that `latest` in the folder points to."""
-    latest = folder / "latest"
-    run = resolve_run(latest)
-    if not (run / "manifest.json").exists():
-        raise UserError(f"resume=true: {latest} leads to no run; give the folder of the run, resume=DIR")
-    return run.resolve()
 
 
 def versions() -> dict[str, str]:

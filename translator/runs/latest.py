@@ -1,0 +1,117 @@
+"""`latest` beside the runs, which leads to the newest one.
+
+It is a folder of links to everything in the run but its TensorBoard log. TensorBoard follows links, so that a link to
+the run itself would show it twice. Earlier versions made such a link, which is followed until the next run replaces it.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+from pathlib import Path
+
+from translator.errors import UserError
+from translator.files.explain import explain_damage, reason
+from translator.runs.directory import RunDirectory
+
+logger = logging.getLogger(__name__)
+
+NAME = "latest"
+_ATTEMPTS = 10  # another run may be replacing `latest` at the same moment
+
+
+def point_latest(run: RunDirectory) -> None:
+    """Makes `latest` beside the run lead to it; where links cannot be made, it is a text file with the run's name."""
+    latest = run.path.parent / NAME
+    if run.path.name in ("", NAME) or _is_a_run(latest):
+        return  # the working directory itself, or somebody's own run of that name
+    if strangers := _strangers(latest):
+        logger.warning("%s: does not lead to this run, because %s is in it; move it away", latest, strangers[0])
+        return
+    new, old = (latest.with_name(f".{NAME}-{os.getpid()}{suffix}") for suffix in ("", "-old"))
+    try:
+        _remove(new)
+        try:
+            _make_links(run, new)
+        except OSError:
+            _remove(new)
+            new.write_text(run.path.name + "\n", encoding="utf-8")
+        _replace(latest, new, old)
+    except OSError as error:  # only a convenience, not worth failing the run
+        logger.warning("%s: does not lead to this run (%s)", latest, reason(error))
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(new)
+            _remove(old)
+
+
+def resolve_run(path: Path) -> Path:
+    """The run itself where the path is a `latest` that leads to it, and any other path as it is."""
+    if name := _linked_run(path):
+        return path.parent / name if path.name == NAME else path.resolve().parent / name
+    if not (path.name == NAME and path.is_file()):
+        return path
+    with explain_damage(path, remedy="give the folder of the run instead"):
+        name = path.read_text(encoding="utf-8").strip()
+        if not name or not name.isprintable():
+            raise ValueError("it names no run")
+        return path.parent / name
+
+
+def newest_run(folder: Path) -> Path:
+    """The run that `latest` in the folder leads to."""
+    latest = folder / NAME
+    run = resolve_run(latest)
+    if not RunDirectory(run).manifest.exists():
+        raise UserError(f"resume=true: {latest} leads to no run; give the folder of the run, resume=DIR")
+    return run.resolve()
+
+
+def _linked_run(folder: Path) -> str:
+    """The name of the run that a folder of links leads to, or nothing. Stores of files may use links of other kinds."""
+    manifest = RunDirectory(folder).manifest
+    try:
+        target = manifest.readlink().parts
+    except (OSError, ValueError):
+        return ""
+    return target[1] if len(target) == 3 and (target[0], target[2]) == ("..", manifest.name) else ""
+
+
+def _is_a_run(path: Path) -> bool:
+    return not path.is_symlink() and RunDirectory(path).manifest.exists() and not _linked_run(path)
+
+
+def _strangers(folder: Path) -> list[str]:
+    """What somebody has put into a folder of links, apart from the hidden files of file managers."""
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(path.name for path in folder.iterdir() if not (path.is_symlink() or path.name.startswith(".")))
+
+
+def _make_links(run: RunDirectory, folder: Path) -> None:
+    """Also to what does not exist yet, such as the weights before the first validation."""
+    folder.mkdir()
+    for part in run.contents:
+        (folder / part.name).symlink_to(Path("..") / run.path.name / part.name)
+
+
+def _replace(latest: Path, new: Path, old: Path) -> None:
+    """A folder cannot take the place of another one in one step; whoever looks in between finds no `latest`."""
+    for attempt in range(_ATTEMPTS):
+        with contextlib.suppress(FileNotFoundError):
+            latest.rename(old)
+        try:
+            new.rename(latest)
+        except OSError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+        else:
+            return
+        _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)  # of links, which it does not follow
+    else:
+        path.unlink(missing_ok=True)
