@@ -24,6 +24,7 @@ from translator.build.run_directory import (
 )
 from translator.build.training import build_trainer
 from translator.build.validation import build_validator
+from translator.build.views import RunViews
 from translator.command import EXIT_USER_ERROR, exit_code
 from translator.config import Config, to_yaml
 from translator.errors import Interrupted, UserError
@@ -99,7 +100,13 @@ def _train(
     torch.manual_seed(config.seed + ranks.rank)  # each rank uses different dropout masks
     directory = claim_run_directory(config, data, model, ranks)
     texts = {"model": model_summary(model), "configuration": to_yaml(config)}
-    monitor = Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, rank=ranks.rank)
+    monitor = Monitor(
+        directory.tensorboard,
+        log_every=config.trainer.log_every,
+        texts=texts,
+        views=RunViews(model, data),
+        rank=ranks.rank,
+    )
     with signals, directory.locked() if ranks.is_main else nullcontext(), loader, closing(monitor):
         trainer = build_trainer(
             config,

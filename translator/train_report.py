@@ -13,6 +13,7 @@ from translator.files.atomic import read_json, write_json
 from translator.files.explain import ANOTHER_FOLDER, explain_write_errors
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
+from translator.training.board import FINAL
 from translator.training.monitor import Monitor, format_seconds
 from translator.training.trainer import TrainingResult
 from translator.training.validation_result import ValidationResult
@@ -57,9 +58,9 @@ def report(
         "translate": f"{_program('translate')} --model {directory.path} input.{source} -o output.{target}",
         "look": f"{_program('tensorboard')} --logdir {directory.path.parent}",
     }
-    final = {f"final/validation_{name}": value for name, value in _scores(result.final).items()}
-    final["final/validation_loss"] = result.final["loss"]
-    final |= {f"final/test_{name}": value for name, value in _scores(test_figures or {}).items()}
+    final = {f"{FINAL}/validation_{name}": value for name, value in _scores(result.final).items()}
+    final[f"{FINAL}/validation_loss"] = result.final["loss"]
+    final |= {f"{FINAL}/test_{name}": value for name, value in _scores(test_figures or {}).items()}
     monitor.finish(_flat(asdict(config)), final, summary)
 
 

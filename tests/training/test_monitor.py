@@ -88,9 +88,9 @@ def test_tensorboard_gets_everything(tmp_path: Path) -> None:
     assert scalars(events, "validation/loss") == [(2, 2.5)]
     assert scalars(events, "validation/nll") == [(2, 2.0)]
     assert scalars(events, "validation/consistency") == [(2, 0.5)]
-    assert scalars(events, "outputs/empty") == [(2, 0.0)]
+    assert scalars(events, "validation/outputs_empty") == [(2, 0.0)]
     assert scalars(events, "test/bleu")[0][1] == 33.0
-    assert events.Images("attention/1")[0].width == 9
+    assert events.Images("view/attention/1")[0].width == 9
     text = events.Tensors("samples/1/text_summary")[0].tensor_proto.string_val[0].decode()
     assert all(part in text for part in ("eine Katze", "a cat", "a cap"))
     assert "a summary" in events.Tensors("model/text_summary")[0].tensor_proto.string_val[0].decode()

@@ -1,4 +1,4 @@
-"""What people look at: TensorBoard, a calm progress bar or plain lines, and a table at the end."""
+"""What people look at while a model trains: a calm progress bar or plain lines, a table at the end, TensorBoard."""
 
 import math
 import sys
@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from translator.evaluation.metrics import describe_scores
-from translator.training.event_log import EventLog
+from translator.training.board import Board, Views
 from translator.training.updater import UpdateOutcome
 from translator.training.validation_result import ValidationResult, perplexity
 
@@ -40,31 +39,33 @@ class Monitor:
         *,
         log_every: int,
         texts: Mapping[str, str] | None = None,  # shown in TensorBoard: configuration, summary of the model …
+        views: Views | None = None,  # shown in TensorBoard: pictures of the model and the corpus
         rank: int = 0,
         stream: TextIO | None = None,
     ) -> None:
         self.log_every = log_every
-        self._texts = texts or {}
-        self._folder = tensorboard if rank == 0 else None
         self._rank = rank
         self._stream = stream or sys.stderr
-        self._events: EventLog | None = None
+        self._board: Board | None = None
+        if tensorboard is not None and rank == 0:
+            self._board = Board(tensorboard, self.notify, texts=texts or {}, views=views)
         self._bar: Any = None
         self._drawn = 0.0
         self._last = 0
         self.start_window()
 
     def start(self, update: int) -> None:
-        """`update` is where the run begins; TensorBoard hides later points of a run that was interrupted."""
+        """`update` is where the run begins."""
         self._last = update
-        if self._folder is not None:
-            goes_on = update > 0 or any(self._folder.glob("events.*"))
-            self._events = EventLog(self._folder, self.notify, purge_step=update + 1 if goes_on else None)
-            for name, text in self._texts.items():
-                self._text(name, f"```\n{text}\n```", update)
+        if self._board is not None:
+            self._board.start(update)
         if self._rank == 0 and self._stream.isatty():
             self._bar = tqdm(total=100.0, file=self._stream, bar_format=_BAR_FORMAT, leave=False, dynamic_ncols=True)
         self.start_window()
+
+    def will_log(self, update: int) -> bool:
+        """Whether this update is one whose figures go to TensorBoard."""
+        return self._board is not None and update % self.log_every == 0
 
     def notify(self, text: str) -> None:
         text = text if self._rank == 0 else f"rank {self._rank}: {text}"
@@ -85,40 +86,29 @@ class Monitor:
     def validation(self, update: int, result: ValidationResult, *, is_best: bool) -> None:
         if self._rank:
             return
-        losses = {"loss": result.loss, **result.parts, "perplexity": result.perplexity}
-        self._scalars(update, {f"validation/{name}": value for name, value in losses.items()})
+        if self._board is not None:
+            self._board.validation(update, result)
         parts = [f"update {update}: validation loss {result.loss:.3f}", f"perplexity {result.perplexity:.2f}"]
         if result.scores is not None:
-            self._scalars(update, {f"validation/{name}": value for name, value in result.scores.values.items()})
-            self._scalars(update, {f"outputs/{kind}": rate for kind, rate in result.scores.rates.items()})
             parts.append(describe_scores(result.scores.values))
         self.notify(
             "  ".join([*parts, f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])])
         )
         for warning in result.warnings():
             self.notify(f"  warning: {warning}")
-        for number, sample in enumerate(result.samples, 1):
-            rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
-            text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # four spaces: shown as it is
-            self._text(f"samples/{number}", text, update)
-        for number, image in enumerate(result.images, 1):
-            self._image(f"attention/{number}", image, update)
 
     def before_checkpoint(self) -> None:
         """Flushes everything logged so far: a run resumed from the checkpoint logs only what comes after it."""
-        if self._events is not None:
-            self._events.flush()
+        if self._board is not None:
+            self._board.flush()
 
     def finish(
         self, hyper_parameters: Mapping[str, Any], metrics: Mapping[str, float], table: Mapping[str, str]
     ) -> None:
         """Final metrics beside the hyper-parameters in TensorBoard, and the summary on the terminal."""
         self.close_bar()
-        if self._events is not None:
-            plain = {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in hyper_parameters.items()}
-            self._events.write(
-                lambda writer: writer.add_hparams(plain, dict(metrics), run_name=".", global_step=self._last)
-            )
+        if self._board is not None:
+            self._board.finish(hyper_parameters, metrics, self._last)
         if self._rank == 0:
             width = max(map(len, table), default=0)
             self.notify("\n".join(f"{name:<{width}}  {value}" for name, value in table.items()))
@@ -130,9 +120,8 @@ class Monitor:
 
     def close(self) -> None:
         self.close_bar()
-        if self._events is not None:
-            self._events.close()
-            self._events = None
+        if self._board is not None:
+            self._board.close()
 
     def start_window(self) -> None:
         """Restarts the measurement of speed and averages; called after work that is not training."""
@@ -147,18 +136,18 @@ class Monitor:
         norms = [outcome.gradient_norm for outcome in outcomes if math.isfinite(outcome.gradient_norm)]
         parts = {name: sum(outcome.parts[name] for outcome in outcomes) / tokens for name in outcomes[-1].parts}
         return {
-            "train/loss": sum(outcome.loss_sum for outcome in outcomes) / tokens,
-            **{f"train/{name}": value for name, value in parts.items()},
-            "train/perplexity": perplexity(parts["nll"]),
-            **({"train/gradient_norm": sum(norms) / len(norms)} if norms else {}),
-            "train/learning_rate": self._window[-1].learning_rate,
-            "train/padding_share": sum(outcome.padding_share for outcome in outcomes) / len(outcomes),
-            "train/tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
+            "loss": sum(outcome.loss_sum for outcome in outcomes) / tokens,
+            **parts,
+            "perplexity": perplexity(parts["nll"]),
+            **({"gradient_norm": sum(norms) / len(norms)} if norms else {}),
+            "learning_rate": self._window[-1].learning_rate,
+            "padding_share": sum(outcome.padding_share for outcome in outcomes) / len(outcomes),
+            "tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
         }
 
     def _describe(self, averages: dict[str, float], report: UpdateReport) -> str:
         return (
-            f"loss {averages['train/loss']:.3f}  {averages['train/tokens_per_second']:,.0f} tokens/s"
+            f"loss {averages['loss']:.3f}  {averages['tokens_per_second']:,.0f} tokens/s"
             f"  lr {report.learning_rate:.2e}  {format_seconds(report.seconds_left)} left"
         )
 
@@ -168,33 +157,18 @@ class Monitor:
         averages = self._averages()
         # What matters most comes first, so that 80 columns show all but the learning rate.
         self._bar.set_description_str(
-            f"update {report.update}  {format_seconds(report.seconds_left)} left  loss {averages['train/loss']:.3f}"
-            f"  {averages['train/tokens_per_second']:,.0f} tokens/s  lr {report.learning_rate:.2e}"
+            f"update {report.update}  {format_seconds(report.seconds_left)} left  loss {averages['loss']:.3f}"
+            f"  {averages['tokens_per_second']:,.0f} tokens/s  lr {report.learning_rate:.2e}"
         )
 
     def _log(self) -> None:
         averages, report = self._averages(), self._window[-1]
         self._last = report.update
-        self._scalars(report.update, averages)
+        if self._board is not None:
+            self._board.train(report.update, averages, report.outcome.part_norms)
         if self._bar is None:
             self.notify(f"update {report.update}  {report.progress:.0%}  {self._describe(averages, report)}")
         self.start_window()
-
-    def _scalars(self, update: int, values: Mapping[str, float]) -> None:
-        def add(writer: SummaryWriter) -> None:
-            for name, value in values.items():
-                writer.add_scalar(name, value, update)
-
-        if self._events is not None:
-            self._events.write(add)
-
-    def _text(self, name: str, text: str, update: int) -> None:
-        if self._events is not None:
-            self._events.write(lambda writer: writer.add_text(name, text, update))
-
-    def _image(self, name: str, pixels: Any, update: int) -> None:
-        if self._events is not None:
-            self._events.write(lambda writer: writer.add_image(name, pixels, update, dataformats="HWC"))
 
 
 def format_seconds(seconds: float) -> str:

@@ -150,7 +150,12 @@ class Trainer:
         collected = self.updater.collect(
             batches, self.loader, update_tokens=self.settings.update_tokens, max_epochs=self.settings.max_epochs
         )
-        outcome = self.updater(collected, learning_rate=rate, teacher_forcing=self.teacher_forcing(progress.update))
+        outcome = self.updater(
+            collected,
+            learning_rate=rate,
+            teacher_forcing=self.teacher_forcing(progress.update),
+            measure_parts=self.monitor.will_log(progress.update + 1),
+        )
         progress.record_update(len(collected), outcome.num_tokens, self.loader.epoch)
         if not outcome.is_finite:
             self._skip_or_stop(outcome, rate)

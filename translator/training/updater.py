@@ -11,6 +11,7 @@ from torch import Tensor
 from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
 from translator.training.distributed import Ranks
+from translator.training.gradient_norms import GradientNorms
 from translator.training.interfaces import Loader, Loss, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
 from translator.training.precision import Execution
@@ -27,6 +28,7 @@ class UpdateOutcome:
     padding_share: float  # of this rank's batches
     is_finite: bool
     suspects: list[int] = field(default_factory=list)
+    part_norms: dict[str, float] = field(default_factory=dict)  # of the gradient, by part of the model, if measured
 
 
 class _MicroBatchResult(NamedTuple):
@@ -50,6 +52,7 @@ class Updater:
     def __post_init__(self) -> None:
         self.memory = MemoryLimit()
         self.scaler = self.execution.grad_scaler()
+        self.gradient_norms = GradientNorms(self.model)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
 
     def collect(self, batches: Iterator[Batch], loader: Loader, *, update_tokens: int, max_epochs: int) -> list[Batch]:
@@ -63,26 +66,30 @@ class Updater:
             if num_tokens + half_a_batch >= update_tokens or 0 < max_epochs <= loader.epoch:
                 return collected
 
-    def __call__(self, batches: list[Batch], *, learning_rate: float, teacher_forcing: float) -> UpdateOutcome:
+    def __call__(
+        self, batches: list[Batch], *, learning_rate: float, teacher_forcing: float, measure_parts: bool = False
+    ) -> UpdateOutcome:
         num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
         results = self._accumulate(batches, num_tokens, teacher_forcing)
         self.ranks.sum_gradients(self._parameters)
         sums = torch.stack([result.sums for result in results]).sum(0)  # (1 + number of parts,)
         self.ranks.sum_tensors([sums])
         self.scaler.unscale_(self.optimizer)  # before clipping, which must see the true length
+        part_norms = self.gradient_norms.measure().to(sums) if measure_parts else sums.new_empty(0)  # (P,)
         norm = self._clip()
         # Here an update waits for the device: no weight may see a gradient that is not finite.
-        loss_sum, *part_sums, gradient_norm = torch.cat([sums, norm[None].to(sums)]).tolist()
+        loss_sum, *figures, gradient_norm = torch.cat([sums, part_norms, norm[None].to(sums)]).tolist()
         is_finite = self._step_if_finite(loss_sum, gradient_norm, learning_rate)
         self.optimizer.zero_grad(set_to_none=True)
         return UpdateOutcome(
             loss_sum=loss_sum,
-            parts=dict(zip(results[0].part_names, part_sums, strict=True)),
+            parts=dict(zip(results[0].part_names, figures, strict=False)),
             num_tokens=num_tokens,
             gradient_norm=gradient_norm,
             padding_share=sum(batch.padding_share for batch in batches) / len(batches),
             is_finite=is_finite,
             suspects=[] if is_finite else self._suspects(results),
+            part_norms=dict(zip(self.gradient_norms.names, figures[len(sums) - 1 :], strict=False)),
         )
 
     def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[_MicroBatchResult]:
