@@ -2,7 +2,10 @@
 
 import io
 import logging
+import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -64,6 +67,28 @@ def test_a_bar_on_a_terminal_disappears_when_the_stage_ends(
     assert "\n" not in stream.getvalue()
     assert stream.getvalue().rstrip("\r").endswith(" "), "overwritten at the end"
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_stage_whose_first_step_is_long_shows_that_it_has_begun(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    shown = threading.Event()
+    show_after = progress_display._after
+    monkeypatch.setattr(progress_display, "QUIET_SECONDS", 1e-3)
+
+    def after(seconds: float, show: Callable[[], object]) -> AbstractContextManager[None]:
+        return show_after(seconds, lambda: (show(), shown.set()))
+
+    monkeypatch.setattr(progress_display, "_after", after)
+    stream = Terminal() if is_terminal else io.StringIO()
+    with show_progress("attention", 4, "sentences", stream=stream):
+        assert shown.wait(60)
+    if is_terminal:
+        assert "attention:   0%" in stream.getvalue()
+    else:
+        assert caplog.messages == ["attention: 0 of 4 sentences, 0/s"]
 
 
 def test_other_ranks_are_silent(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -40,9 +40,25 @@ def show_progress(
             def advance(count: int) -> None:
                 bar.update(count)
 
-            yield advance
+            with _after(QUIET_SECONDS, bar.refresh):
+                yield advance
     else:
-        yield _Lines(text, total, unit).advance
+        lines = _Lines(text, total, unit)
+        with _after(QUIET_SECONDS, lambda: lines.advance(0)):
+            yield lines.advance
+
+
+@contextmanager
+def _after(seconds: float, show: Callable[[], object]) -> Iterator[None]:
+    """Calls `show` once the block has taken so long, even if nothing is done yet: the first step may be the longest."""
+    timer = threading.Timer(seconds, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # it may be drawing
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from translator.config import Config, ModelConfig
 from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError, require
 from translator.models.base import Seq2Seq
+from translator.progress_display import show_progress
 from translator.runs.model import build_model
 from translator.runs.translation import translation_options
 from translator.schema.decode import SearchOptions
@@ -100,7 +101,7 @@ def rehearse_validation(
             f"trainer.num_samples={trainer.num_samples}", lambda lines: list(attention_images(translator, lines))
         ),
     )
-    with untouched_random_state(execution.device):
+    with untouched_random_state(execution.device), show_progress("trying out a validation", 1, "sentences"):
         rehearsal(model).score(trainer.best_metric)
 
 

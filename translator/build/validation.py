@@ -59,7 +59,7 @@ def build_validator(
         references=references,
         translate_lines=_showing_progress(translator, stage),
         score=_scorer(config.data.target),
-        draw_attention=lambda lines: list(attention_images(translator, lines)),
+        draw_attention=_drawing_attention(translator, stage),
         num_samples=config.trainer.num_samples,
         interrupted=interrupted,
     )
@@ -71,6 +71,13 @@ def _showing_progress(translator: LineTranslator, stage: str) -> Callable[[list[
             return translator.translate(lines, advance=advance)
 
     return translate
+
+
+def _drawing_attention(translator: LineTranslator, stage: str) -> Callable[[list[str]], list[np.ndarray]]:
+    def draw(lines: list[str]) -> list[np.ndarray]:
+        return list(Watched(attention_images(translator, lines), f"{stage}: attention", len(lines), "sentences"))
+
+    return draw
 
 
 def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]], TextScores]:
