@@ -46,7 +46,7 @@ bench: $(STAMP) ## measure speed and memory; nothing else should run meanwhile
 	$(BIN)/python scripts/bench_training.py
 	$(BIN)/python scripts/bench_decoding.py
 
-tensorboard: $(STAMP) ## look at all runs in the browser
+tensorboard: $(STAMP) ## look at all runs in the browser, best at http://localhost:6006/#custom_scalars
 	$(BIN)/tensorboard --logdir runs
 
 wheel: $(STAMP) ## build dist/*.whl

@@ -97,8 +97,8 @@ def test_norms_of_each_embedding_matrix_once(tie: str, names: set[str]) -> None:
 def test_lengths_are_counted_over_all_corpora() -> None:
     columns: Any = [np.array([1, 3, 3]), np.array([2, 7])]
     edges, counts = length_histogram(columns)
-    assert counts.tolist() == [0, 1, 1, 2, 0, 0, 0, 1]
-    assert edges[:2].tolist() == [-0.5, 0.5]
+    assert counts.tolist() == [1, 1, 2, 0, 0, 0, 1]
+    assert edges[:2].tolist() == [0.5, 1.5]
     assert len(edges) == len(counts) + 1
 
 

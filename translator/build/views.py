@@ -54,7 +54,8 @@ def length_histogram(columns: list[ArrowLengths]) -> Histogram:
             some = np.bincount(column[np.arange(start, min(start + _ROWS_TOGETHER, len(column)))])
             counts = np.pad(counts, (0, max(0, len(some) - len(counts))))
             counts[: len(some)] += some
-    return Histogram(np.arange(len(counts) + 1) - 0.5, counts)
+    shortest = int(np.flatnonzero(counts)[0]) if counts.any() else 0
+    return Histogram(np.arange(shortest, len(counts) + 1) - 0.5, counts[shortest:])
 
 
 def _fixed_positions(model: Seq2Seq) -> Iterator[tuple[str, View]]:
@@ -82,7 +83,10 @@ def _learned_positions(model: Seq2Seq) -> Iterator[tuple[str, View]]:
             if side == "decoder":  # which sees nothing after itself
                 values = values[:, : _FARTHEST + 1]
             title = f"relative positions: what the {side} adds to the scores"
-            yield f"positions/{side}", _heat_map(values, title, "from query to key", "head", first_x=-_FARTHEST)
+            yield (
+                f"positions/{side}",
+                _heat_map(values, title, "query to key", "head", first_x=-_FARTHEST),
+            )
 
 
 class _Matrix(NamedTuple):

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 _SIZE = (6.4, 4.0)  # inches
 _NUM_GROUPS = 200  # of pieces with neighbouring ids, at most
@@ -24,6 +25,8 @@ def heat_map_figure(values: np.ndarray, *, title: str, x: str, y: str, first_x: 
         extent=(first_x - 0.5, first_x + columns - 0.5, rows - 0.5, -0.5),
     )
     figure.colorbar(image)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     axes.set(title=title, xlabel=x, ylabel=y)
     return figure
 
