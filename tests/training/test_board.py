@@ -13,6 +13,7 @@ from tensorboard.plugins.custom_scalar.metadata import CONFIG_SUMMARY_TAG
 
 from translator.training.board import LAYOUT, Histogram, View
 from translator.training.monitor import Monitor, UpdateReport
+from translator.training.updater import UpdateOutcome
 from translator.training.validation_result import TextScores, ValidationResult
 
 LENGTHS = Histogram(np.arange(5) - 0.5, np.array([0, 3, 2, 1]))
@@ -32,7 +33,8 @@ def train(folder: Path, start: int, updates: range) -> None:
     monitor.start(start)
     for update in updates:
         parts, norms = {"nll": 1.0, "consistency": 2.0}, {"encoder/1": 3.0, "decoder/1": float("inf")}
-        monitor.update(UpdateReport(update, 3.0, parts, 1, 0.1, 2.0, 0.0, 0.5, 1.0, part_norms=norms))
+        outcome = UpdateOutcome(3.0, parts, 1, 2.0, 0.0, is_finite=True, part_norms=norms)
+        monitor.update(UpdateReport(update, outcome, learning_rate=0.1, progress=0.5, seconds_left=1.0))
         scores = TextScores({"bleu": 1.0, "chrf": 2.0}, {}, {"empty": 0.0})
         monitor.validation(update, ValidationResult(3.0, parts, 1, scores, [], [], 1.0), is_best=True)
     monitor.close()
