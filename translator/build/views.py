@@ -16,7 +16,7 @@ from translator.attention.positions import (
 from translator.build.data import PreparedData
 from translator.data.arrow_columns import ArrowLengths
 from translator.models.base import Seq2Seq
-from translator.models.embeddings import EmbeddingModel
+from translator.models.embeddings import Embeddings
 from translator.plots.attention import figure_pixels
 from translator.plots.weights import heat_map_figure, norms_figure
 from translator.training.board import Histogram, View
@@ -95,10 +95,14 @@ class _Matrix(NamedTuple):
 
 
 def _embedding_norms(model: Seq2Seq) -> Iterator[tuple[str, View]]:
-    if not isinstance(model, EmbeddingModel):
+    embeddings = getattr(model, "embeddings", None)
+    if not isinstance(embeddings, Embeddings):
         return
-    embeddings = model.embeddings
-    weights = {"source": embeddings.source.weight, "target": embeddings.target.weight, "output": model.output_weight}
+    weights = {
+        "source": embeddings.source.weight,
+        "target": embeddings.target.weight,
+        "output": embeddings.output_weight,
+    }
     matrices: dict[int, _Matrix] = {}
     for name, weight in weights.items():
         matrices.setdefault(id(weight), _Matrix([], weight)).names.append(name)
