@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -146,6 +147,43 @@ def test_a_test_set_that_was_interrupted_is_scored_when_the_same_command_runs_ag
         assert complete.stderr.startswith("run: complete, after 6 updates; ")
         assert complete.stderr.count("\n") == 1
         assert (tmp_path / "run" / "metrics.json").read_bytes() == metrics
+
+
+def test_what_max_time_left_out_is_named_and_made_up_for_by_resuming(
+    corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    prefixes = [f"data.{split}={corpora / split}" for split in ("train", "valid", "test")]
+    options = ["data=text", "data.target=zh", *prefixes, *SMALL["transformer"], *QUICK]
+
+    def start(*arguments: str) -> dict[str, Any]:
+        (outcome,) = train.cli.main(train.run, list(arguments), check=train.check_config)
+        assert outcome.exit_code == 0
+        figures: dict[str, Any] = json.loads((tmp_path / "run" / "metrics.json").read_text(encoding="utf-8"))
+        return figures
+
+    figures = start(*options, "run_dir=run", "trainer.max_time=0.1s")
+    assert figures["stopped_by"] == "max_time"
+    assert figures["num_updates"] == 1
+    assert figures["left_out"] == ["the final validation", "the test set"]
+    assert figures["validation"] is None
+    assert figures["test"] is None
+    assert (tmp_path / "run" / "model.safetensors").exists()
+    messages = capsys.readouterr().err
+    assert "trainer.max_time=0.1s left no time for the final validation and the test set; " in messages
+    assert "with resume=run" in messages
+    assert "not scored (max_time was over)" in messages
+
+    figures = start("resume=run")
+    assert figures["num_updates"] == 1
+    assert figures["left_out"] == []
+    assert figures["validation"]["loss"] > 0
+    assert figures["test"]["loss"] > 0
+    assert "left no time" not in capsys.readouterr().err
+
+    start("resume=run")
+    complete = "run: complete, after 1 updates; train on with other limits, such as resume=run trainer.max_time=0.2s"
+    assert capsys.readouterr().err.strip() == complete
 
 
 def test_bad_corpora_end_with_one_line(corpora: Path, tmp_path: Path) -> None:

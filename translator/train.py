@@ -35,7 +35,7 @@ from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
 from translator.train_report import RunOutcome, finished_outcome, outcome_of, report, sweep_table
 from translator.training.distributed import Ranks, connect, local_rank
-from translator.training.monitor import Monitor, model_summary
+from translator.training.monitor import Monitor, format_seconds, model_summary
 from translator.training.precision import Execution, choose_execution
 from translator.training.probe import probe
 from translator.training.random_state import seed_everything
@@ -133,9 +133,10 @@ def _train(
         test = None
         if not result.signal:
             with suppress(Interrupted):
-                test = test_validator(model) if test_validator is not None else None
+                if test_validator is not None:
+                    test = trainer.deadline.test(partial(test_validator, model), result.progress)
                 if ranks.is_main:
-                    report(config, directory, model, result, test, monitor)
+                    report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
             result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
 
@@ -157,7 +158,9 @@ def _finished(config: Config, ranks: Ranks) -> RunOutcome | None:
     """The outcome of the run to be resumed where nothing is left to be done, which the first rank finds out."""
     outcome = finished_outcome(config) if ranks.is_main and config.resume and is_complete(config) else None
     if outcome is not None:
-        more = f"resume={outcome.run_dir} trainer.max_updates={2 * outcome.num_updates}"
+        seconds = config.trainer.max_seconds
+        limit = f"max_time={format_seconds(2 * seconds)}" if seconds else f"max_updates={2 * outcome.num_updates}"
+        more = f"resume={outcome.run_dir} trainer.{limit}"
         print(
             f"{outcome.run_dir}: complete, after {outcome.num_updates:,} updates; train on with other limits, such as"
             f" {more}",

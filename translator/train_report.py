@@ -14,6 +14,7 @@ from translator.files.explain import ANOTHER_FOLDER, explain_write_errors
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
 from translator.training.board import FINAL
+from translator.training.deadline import TEST
 from translator.training.monitor import Monitor, format_seconds
 from translator.training.trainer import TrainingResult
 from translator.training.validation_result import ValidationResult
@@ -26,13 +27,18 @@ def report(
     result: TrainingResult,
     test: ValidationResult | None,
     monitor: Monitor,
+    left_out: Sequence[str] = (),
 ) -> None:
-    """Writes metrics.json, the hyper-parameters in TensorBoard, and the summary with the commands that come next."""
+    """Writes metrics.json, the hyper-parameters in TensorBoard, and the summary with the commands that come next.
+
+    `left_out` names what there was no time for.
+    """
     progress, test_figures = result.progress, test.figures() if test is not None else None
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     figures = {
-        "validation": result.final,
+        "validation": result.final or None,
         "test": test_figures,
+        "left_out": list(left_out),
         "final_weights": result.final_weights,
         "stopped_by": result.stopped_by,
         "num_updates": progress.update,
@@ -51,17 +57,31 @@ def report(
     summary = {
         "model": f"{config.model.kind}, {num_parameters:,} parameters, {result.final_weights}",
         "training": f"{progress.update:,} updates, {progress.epoch} epochs, {format_seconds(progress.seconds)}",
-        "validation": _describe(result.final),
-        "test": _describe(test_figures) if test_figures else "none (data.test is not given)",
-        "signature": result.final["signatures"]["bleu"],
+        "validation": _describe(result.final) if result.final else "none (max_time was over)",
+        "test": _describe(test_figures) if test_figures else _why_no_test(left_out),
+        "signature": _signature(result.final or test_figures),
         "all figures": str(directory.metrics),
         "translate": f"{_program('translate')} --model {directory.path} input.{source} -o output.{target}",
         "look": f"{_program('tensorboard')} --logdir {directory.path.parent}",
     }
     final = {f"{FINAL}/validation_{name}": value for name, value in _scores(result.final).items()}
-    final[f"{FINAL}/validation_loss"] = result.final["loss"]
+    if result.final:
+        final[f"{FINAL}/validation_loss"] = result.final["loss"]
     final |= {f"{FINAL}/test_{name}": value for name, value in _scores(test_figures or {}).items()}
-    monitor.finish(_flat(asdict(config)), final, summary)
+    monitor.finish(_flat(asdict(config)), final, {name: text for name, text in summary.items() if text})
+    if left_out:
+        monitor.notify(
+            f"trainer.max_time={config.trainer.max_time} left no time for {' and '.join(left_out)}; make up for it with"
+            f" resume={directory.path}, and to train longer give a longer trainer.max_time with it"
+        )
+
+
+def _why_no_test(left_out: Sequence[str]) -> str:
+    return "not scored (max_time was over)" if TEST in left_out else "none (data.test is not given)"
+
+
+def _signature(figures: dict[str, Any] | None) -> str:
+    return str(figures["signatures"]["bleu"]) if figures else ""
 
 
 def _scores(figures: dict[str, Any]) -> dict[str, float]:
@@ -127,7 +147,7 @@ def finished_outcome(config: Config) -> RunOutcome:
         seed=config.seed,
         num_updates=figures["num_updates"],
         seconds=figures["seconds"],
-        valid_bleu=figures["validation"].get("bleu"),
+        valid_bleu=(figures["validation"] or {}).get("bleu"),
         test_bleu=(figures["test"] or {}).get("bleu"),
         exit_code=0,
     )

@@ -1,7 +1,6 @@
 """Loss, scores and samples of a validation."""
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -154,23 +153,3 @@ def test_a_validation_is_given_up_before_the_next_batch() -> None:
         validator(model)
     assert len(seen) == 2
     assert model.training
-
-
-def test_the_time_of_a_validation_is_estimated_from_a_sample() -> None:
-    model = make_model()
-    validator = make_validator(model)
-    validator.sources = [f"sentence {number:04}" for number in range(1280)]
-    validator.references = validator.sources
-    translated: list[str] = []
-
-    def translate_slowly(lines: list[str]) -> list[str]:
-        translated.extend(lines)
-        time.sleep(0.002 * len(lines))
-        return lines
-
-    validator.translate_lines = translate_slowly
-    validator.draw_attention = lambda sources: [time.sleep(0.5)]
-    estimate = validator.estimate_seconds(model)
-    assert len(translated) < 100
-    assert "sentence 1200" in translated, "the sample is spread over the set"
-    assert 0.002 * 1280 + 0.5 < estimate < 10, "pictures are not multiplied"

@@ -12,6 +12,7 @@ from translator.config import AUTO, Config, load_file, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
+from translator.files.atomic import read_json
 from translator.files.explain import ANOTHER_FOLDER, explain_write_errors, require_folder, require_writable
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RUNS, RunDirectory
@@ -34,9 +35,9 @@ def decide_resume(config: Config, ranks: Ranks) -> Config:
 
 
 def is_complete(config: Config) -> bool:
-    """Whether the run to be resumed has finished and nothing about it has changed since."""
+    """Whether the run to be resumed has finished, with nothing left out, and nothing about it has changed since."""
     run = RunDirectory(Path(str(config.run_dir)))
-    return run.metrics.exists() and _has_configuration(run, config)
+    return run.metrics.exists() and _has_configuration(run, config) and not read_json(run.metrics).get("left_out")
 
 
 def _run_to_continue(config: Config) -> Path | None:

@@ -1,6 +1,7 @@
 """The trainer from a configuration."""
 
 from collections.abc import Callable
+from functools import partial
 
 from translator.config import Config, ModelConfig
 from translator.data.loader import BatchLoader
@@ -20,6 +21,7 @@ from translator.training.signals import Interruption
 from translator.training.teacher_forcing import teacher_forcing_ratio
 from translator.training.trainer import Trainer
 from translator.training.validation import Validator
+from translator.training.validation_estimate import estimate_validation
 
 
 def teacher_forcing_of(config: ModelConfig) -> Callable[[int], float]:
@@ -63,7 +65,7 @@ def build_trainer(
         ),
         loader=loader,
         validator=validator,
-        estimate_validation=validator.estimate_seconds,
+        estimate_validation=partial(estimate_validation, validator),
         checkpoints=CheckpointStore(run.checkpoints, keep_best=trainer.keep_best, keep_last=trainer.keep_last),
         weights_file=run.weights,
         monitor=monitor,

@@ -9,6 +9,7 @@ from translator.build.data import PreparedData, tokenized
 from translator.config import Config
 from translator.data.loader import ordered_batches
 from translator.decoding.line_translator import LineTranslator
+from translator.errors import Interrupted
 from translator.evaluation.diagnostics import diagnose
 from translator.evaluation.metrics import score_corpus
 from translator.models.base import Seq2Seq
@@ -60,7 +61,7 @@ def build_validator(
         translate_lines=_showing_progress(translator, stage),
         score=_scorer(config.data.target),
         draw_attention=_drawing_attention(translator, stage),
-        num_samples=config.trainer.num_samples,
+        num_samples=config.trainer.num_samples if split == "valid" else 0,  # nobody is shown samples of the test set
         interrupted=interrupted,
     )
 
@@ -92,6 +93,8 @@ def _scorer(target_language: str) -> Callable[[list[str], list[str], list[str]],
 
 def attention_images(translator: LineTranslator, lines: list[str]) -> Iterator[np.ndarray]:
     for translation in translator.translate_fully(lines, need_attention=True):
+        if translator.interrupted():
+            raise Interrupted
         for part in (translation.outputs[0].attention or [])[:1]:
             warn_of_missing("".join([*part.source_pieces, *part.target_pieces]))
             yield figure_pixels(attention_figure(part.source_pieces, part.target_pieces, part.weights.numpy()))

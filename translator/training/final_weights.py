@@ -1,5 +1,6 @@
 """The weights file of a run: the best weights so far and, at the end, the final ones."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,17 +69,18 @@ class FinalWeights:
         self._write(weights, update=str(step), score=repr(score))
 
     def choose(
-        self, progress: Progress, settings: TrainerSettings, validate: Callable[[], ValidationResult]
+        self, progress: Progress, settings: TrainerSettings, validate: Callable[[], ValidationResult | None]
     ) -> tuple[str, dict[str, Any]]:
         """Gives the model the best weights that were kept, or an average if that is requested and not worse.
 
+        `validate` returns None if there was no time for it. Without any validation the weights remain the latest.
         Returns where the weights come from, in words, and their metrics on the validation set.
         """
         candidates = self._candidates(progress) if self.ranks.is_main else []
         best = candidates[0] if candidates else self._current(progress)
         origin, weights = _describe(best, progress, settings.best_metric), best.weights()
-        best_score = self.ranks.gather(best.score)[0]  # all ranks must make the same decision
-        figures = next(figures for figures in progress.history if figures["update"] == best.step)
+        step, best_score = self.ranks.gather((best.step, best.score))[0]  # all ranks must make the same decision
+        figures = next((figures for figures in progress.history if figures["update"] == step), {})
         is_published = best.is_published
         self._take_over(weights)
         if settings.average != "none":
@@ -86,9 +88,10 @@ class FinalWeights:
             self._take_over(average_weights(part() for part in chosen) or weights)
             result = validate()
             average = f"average of {len(chosen)} checkpoints ({settings.average})"
-            score = result.score(settings.best_metric)
-            if score < best_score:
+            score = result.score(settings.best_metric) if result is not None else None
+            if score is not None and score < best_score:
                 self.notify(f"{average}: {score:.2f}, worse than {best_score:.2f} of {origin}")
+            if result is None or score is None or score < best_score:
                 self._take_over(weights)
             else:
                 origin, figures, is_published = average, result.figures(), False
@@ -103,7 +106,8 @@ class FinalWeights:
             for checkpoint in self.checkpoints.best(self.notify)
             if checkpoint.score is not None
         ]
-        current = None if self.checkpoints.holds(progress.update) else self._current(progress)
+        is_new = progress.validated_at == progress.update and not self.checkpoints.holds(progress.update)
+        current = self._current(progress) if is_new else None
         others = (current, self._in_memory, self._published(progress))
         found = {candidate.step: candidate for candidate in (*stored, *others) if candidate is not None}
         return sorted(found.values(), key=lambda candidate: candidate.rank)[: self.checkpoints.keep_best]
@@ -121,10 +125,10 @@ class FinalWeights:
         return Candidate(step, score, lambda: weights, is_published=True) if is_ours else None
 
     def _current(self, progress: Progress) -> Candidate:
-        """The model as it is now, which has just been validated."""
-        assert progress.last_score is not None
+        """The model as it is now. If there was no time to validate it, anything else is better."""
+        score = progress.last_score if progress.validated_at == progress.update else None
         weights = {name: tensor.clone() for name, tensor in self._evaluated().items()}
-        return Candidate(progress.update, progress.last_score, lambda: weights)
+        return Candidate(progress.update, -math.inf if score is None else score, lambda: weights)
 
     def _averaged(self, which: str, best: list[Candidate]) -> list[Callable[[], dict[str, Tensor]]]:
         if which == "best":
@@ -150,6 +154,8 @@ class FinalWeights:
 
 
 def _describe(chosen: Candidate, progress: Progress, metric: str) -> str:
+    if all(figures["update"] != chosen.step for figures in progress.history):
+        return f"update {chosen.step}, not validated"
     is_best = progress.best_score is None or chosen.score >= progress.best_score
     kept = "" if is_best else f" of those kept (update {progress.best_update} was better and is lost)"
     return f"update {chosen.step}, the best by {metric}{kept}"

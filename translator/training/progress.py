@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-_UNKNOWN_RESERVE = 0.05  # share of max_seconds reserved for the end of the run until a validation has been timed
 _FIRST_VALIDATION = 1 / 4  # share of the time after the start by which a first one is made, so that its cost is known
 
 
@@ -41,7 +40,7 @@ class Progress:
     validated_at: int = 0  # update of the last validation
     validated_epoch: int = 0
     validation_seconds: float = 0.0  # the slower one of the latest two
-    reserve_seconds: float = 0.0  # needed for the end of the run; 0 = not known yet
+    reserve_seconds: float = 0.0  # needed for the end of the run
     last_score: float | None = None
     best_score: float | None = None
     best_update: int = 0
@@ -80,7 +79,7 @@ class Plan:
     def training_seconds(self, progress: Progress) -> float:
         """The part of the given time in which updates are made; the rest is for the final validation and evaluation."""
         assert self.settings.max_seconds is not None
-        return self.settings.max_seconds - (progress.reserve_seconds or _UNKNOWN_RESERVE * self.settings.max_seconds)
+        return self.settings.max_seconds - progress.reserve_seconds
 
     def expected_updates(self, progress: Progress) -> float:
         """How many updates there will be in all: by the limits, and at the average pace so far."""
@@ -117,8 +116,9 @@ class Plan:
             is_unknown = progress.validation_seconds == 0
             if is_unknown and progress.seconds > progress.startup_seconds + _FIRST_VALIDATION * time_left:
                 return True
-            # One that ends after the last update would take the place of the final one, before the rate has decayed.
-            if progress.seconds + progress.validation_seconds > self.training_seconds(progress):
+            # One that ends after the last update would take the place of the final one, before the rate has decayed;
+            # and at least half of the time that is left is for training.
+            if progress.seconds + 2 * progress.validation_seconds > self.training_seconds(progress):
                 return False
         if self.settings.validate_every:
             return progress.update % self.settings.validate_every == 0

@@ -1,7 +1,8 @@
 """The time of a run: how much has passed, and how much of `max_time` must be reserved for its end.
 
 The end is the last validation, that of an average, the test set and the report. What it takes is estimated from the
-validations made so far, with a margin that grows where the machine has become slower or is noisy.
+validations made so far, with a margin that grows where the machine has become slower or is noisy. `Deadline` sees to it
+that the run ends in time where that was not enough.
 """
 
 import statistics
@@ -10,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from translator.training.monitor import format_seconds
+from translator.training.distributed import Ranks
 from translator.training.progress import Plan, Progress
 
 _SLICE_SECONDS = 1.0  # of updates whose average pace is one measurement
@@ -18,11 +19,14 @@ _NUM_SLICES = 20
 _NUM_RECENT = 3  # slices whose median is the present pace
 _LARGEST_FACTOR = 3.0  # no planning is possible on a machine noisier than this
 _MARGIN = 1.15  # on a machine without any noise
-_EXIT_SECONDS = 0.5  # closing files and leaving Python …
-_EXIT_SHARE = 0.15  # … on a machine where starting Python and reading the data took long, this share of it
+_EXIT_SECONDS = 0.5  # the report, closing files and leaving Python …
+_EXIT_SHARE = 0.1  # … on a machine where starting Python and reading the data took long, this share of it
 _LONGEST_EXIT = 5.0
+_UNKNOWN_RESERVE = 0.05  # of the whole time, as long as no validation was timed, or none fits
 _FIRST_ESTIMATE = 1 / 8  # of the time that is left after the start
-_OLD_ESTIMATE = 1.5  # an estimate is old once the number of updates has grown by this factor
+_OLD_ESTIMATE = 2.0  # an estimate is old once the number of updates has grown by this factor …
+_OLD_LATE_ESTIMATE = 1.5  # … or by this one, when the time seems to be up
+_WORTH_A_TRY = 1.5  # times the time that is left: late validations not expected to take longer are tried
 
 
 class Pace:
@@ -32,12 +36,14 @@ class Pace:
         self._paces: deque[float] = deque(maxlen=_NUM_SLICES)  # seconds for each update, by slices
         self._slice_seconds = 0.0
         self._slice_updates = 0
+        self.first: float | None = None  # of all slices
 
     def record_update(self, seconds: float) -> None:
         self._slice_seconds += seconds
         self._slice_updates += 1
         if self._slice_seconds >= _SLICE_SECONDS:
             self._paces.append(self._slice_seconds / self._slice_updates)
+            self.first = self.first or self._paces[0]
             self._slice_seconds, self._slice_updates = 0.0, 0
 
     @property
@@ -60,34 +66,55 @@ class Pace:
 
 
 class RunTime:
-    """`started` is when the time of the run began, by the clock; without it, it begins with `begin`."""
+    """`started` is when the time of the run began, by the clock; without it, it begins with `begin`.
 
-    def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic, started: float | None = None) -> None:
+    All ranks must call the methods that note something at the same time, so that they make the same plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        clock: Callable[[], float] = time.monotonic,
+        started: float | None = None,
+        ranks: Ranks | None = None,
+    ) -> None:
         self.plan = plan
         self.clock = clock
+        self.ranks = ranks or Ranks()
         self.pace = Pace()
+        self.saving_seconds = 0.0  # from the result of the latest validation until its checkpoint was written
+        self._without_saving = 0.0
         self._started = started
         self._zero = 0.0
         self._exit_seconds = 0.0
         self._earlier_validation = 0.0
         self._pace_at_validation: float | None = None
         self._estimated_at = 0  # update of the latest validation that was timed or estimated
-        self._expected_end: float | None = None  # by the latest estimate, if the last update had been made then
-        self._is_improving = False
-        self._has_warned = False
+        self._num_planned: float | None = None  # validations at the end that will fit; None if nothing is known or fits
 
     def begin(self, progress: Progress) -> None:
         """Everything until now was preparation; the time of the processes before this one counts as well."""
         now = self.clock()
-        startup_seconds = now - (now if self._started is None else self._started)
+        (startup_seconds,) = self.ranks.maximum(now - (now if self._started is None else self._started))
         self._zero = now - startup_seconds - progress.seconds
         self._exit_seconds = min(_EXIT_SECONDS + _EXIT_SHARE * startup_seconds, _LONGEST_EXIT)
         self._earlier_validation = progress.validation_seconds
         progress.startup_seconds += startup_seconds
+        if progress.validation_seconds:
+            self._plan_end(progress)
 
     @property
     def seconds(self) -> float:
         return self.clock() - self._zero
+
+    @property
+    def limit(self) -> float | None:
+        return self.plan.settings.max_seconds
+
+    @property
+    def exit_seconds(self) -> float:
+        """From the end of the last evaluation to that of the process."""
+        return self._exit_seconds * self.pace.slowdown(self.pace.first)
 
     @contextmanager
     def of_update(self) -> Iterator[None]:
@@ -95,66 +122,72 @@ class RunTime:
         yield
         self.pace.record_update(self.clock() - started)
 
+    def expected_validation(self, progress: Progress) -> float:
+        """Seconds that a validation takes at the present pace of the machine."""
+        return progress.validation_seconds * self.pace.slowdown(self._pace_at_validation)
+
     def note_validation(self, progress: Progress, seconds: float, is_over: bool = False) -> None:
         """Takes the time of this validation or of the one before it, whichever is longer.
 
         Earlier ones are ignored: a model that has learnt when to end a sentence is validated more quickly.
         """
-        progress.validation_seconds = max(self._earlier_validation, seconds)
+        longer = max(self._earlier_validation, seconds)
         if is_over:
-            self._is_improving = False
+            self.saving_seconds = seconds - self._without_saving
             self._remember(progress, seconds)
+        self._without_saving = seconds
+        progress.validation_seconds = longer
+
+    def note_abandoned(self, progress: Progress, seconds: float) -> None:
+        """A validation was given up after so many seconds: it takes longer than was known, and must be estimated."""
+        self._remember(progress, 2 * (progress.validation_seconds or seconds))
+        self._estimated_at = 0
 
     def estimate_is_due(self, progress: Progress) -> bool:
-        """Whether to estimate a validation: once early, and again when the time seems to be up and the guess is old."""
-        limit = self.plan.settings.max_seconds
-        if not limit or not progress.update or progress.update == progress.validated_at:
+        """Whether to estimate a validation: once early, and again when the estimate is old."""
+        if not self.limit or not progress.update or progress.update == progress.validated_at:
             return False
         if not progress.validation_seconds:
-            return progress.seconds - progress.startup_seconds >= _FIRST_ESTIMATE * (limit - progress.startup_seconds)
-        return self._is_late(progress) and self._is_old(progress)
+            share = _FIRST_ESTIMATE * (self.limit - progress.startup_seconds)
+            return progress.seconds - progress.startup_seconds >= share
+        is_late = progress.seconds >= self.plan.training_seconds(progress)
+        if is_late and self._num_planned is None:
+            return False  # nothing can fit any more, whatever the estimate
+        return progress.update >= (_OLD_LATE_ESTIMATE if is_late else _OLD_ESTIMATE) * self._estimated_at
 
     def note_estimate(self, progress: Progress, seconds: float) -> None:
-        end_before, self._expected_end = self._expected_end, self.seconds + self._needed(_MARGIN * seconds)
-        is_late = self._expected_end > (self.plan.settings.max_seconds or 0.0)
-        self._is_improving = is_late and (end_before is None or self._expected_end < end_before)
-        progress.validation_seconds = seconds
         self._remember(progress, seconds)
 
     def _remember(self, progress: Progress, seconds: float) -> None:
-        self._earlier_validation, self._estimated_at = seconds, progress.update
-        self._pace_at_validation = self.pace.present
+        progress.validation_seconds = self._earlier_validation = seconds
+        self._estimated_at, self._pace_at_validation = progress.update, self.pace.present
+        self._plan_end(progress)
+
+    def _plan_end(self, progress: Progress) -> None:
+        """Decides what will fit: everything, or all but an average, or only the final validation.
+
+        If not even that could fit, training continues: a model that has just begun to learn writes endless sentences,
+        and is validated more quickly later. Once there are validated weights, though, updates that can no longer be
+        validated are useless, so what is reserved is never less than for a validation and the test.
+        """
+        if self.limit is None:
+            return
+        choices = [self.plan.num_validations_at_the_end, 1 + self.plan.settings.work_after_fit, 1.0]
+        (end,) = self.ranks.maximum(self.seconds + self.exit_seconds)
+        largest = (self.limit - end) / max(1e-9, _MARGIN * progress.validation_seconds)
+        fitting = next((choice for choice in choices if choice <= largest), None)
+        is_second_half = end - progress.startup_seconds >= self.limit - end
+        is_worth_a_try = is_second_half and _WORTH_A_TRY * largest >= 1
+        self._num_planned = fitting or (1.0 if is_worth_a_try else None)
+        if progress.history:
+            self._num_planned = max(self._num_planned or 0.0, choices[1])
 
     def reserve(self, progress: Progress) -> float:
-        """Seconds that the end of the run may take; 0 as long as that is not known.
-
-        A model that has just begun to learn writes endless sentences, and each second of training saves more than one
-        of validation. While that is so, a run with little time finishes earlier if it continues training.
-        """
-        if not progress.validation_seconds or (self._is_improving and not self._is_old(progress)):
+        """Seconds that the end of the run may take."""
+        if self.limit is None:
             return 0.0
-        margin = _MARGIN * self.pace.slowdown(self._pace_at_validation) * self.pace.noise
-        return self._needed(progress.validation_seconds * margin)
-
-    def delay(self, progress: Progress) -> str:
-        """Says, once, that not even the work at the end fits into the given time."""
-        limit = self.plan.settings.max_seconds
-        made = progress.validation_seconds if progress.update == progress.validated_at else 0.0
-        end = self.seconds + self._needed(progress.validation_seconds) - made
-        if not limit or self._has_warned or self._is_improving or end <= limit:
-            return ""
-        self._has_warned = True
-        over, validation, late = map(format_seconds, (self.seconds, progress.validation_seconds, end - limit))
-        return (
-            f"max_time={format_seconds(limit)} is too short: {over} are over, and a validation takes {validation}, the"
-            f" end of a run {self.plan.num_validations_at_the_end:.1f} times as long; it will be about {late} late"
-        )
-
-    def _needed(self, validation_seconds: float) -> float:
-        return self.plan.num_validations_at_the_end * validation_seconds + self._exit_seconds
-
-    def _is_late(self, progress: Progress) -> bool:
-        return progress.seconds >= self.plan.training_seconds(progress)
-
-    def _is_old(self, progress: Progress) -> bool:
-        return progress.update >= _OLD_ESTIMATE * self._estimated_at
+        end_of_update = self.exit_seconds + (self.pace.present or 0.0)
+        if not self._num_planned:
+            return max(_UNKNOWN_RESERVE * self.limit, end_of_update)
+        margin = _MARGIN * self.pace.noise
+        return self._num_planned * margin * self.expected_validation(progress) + end_of_update

@@ -4,10 +4,12 @@ A handler runs between any two instructions, in a destructor or a weakref callba
 exception. So none is raised there: whatever takes long polls `Interruption.requested` and raises `Interrupted` itself.
 """
 
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -53,7 +55,7 @@ class StopSignals:
 
 
 class Interruption:
-    """Whether this process or another rank was asked to stop."""
+    """Whether this process or another rank was asked to stop, or work with a time limit has used it up."""
 
     def __init__(
         self,
@@ -66,6 +68,8 @@ class Interruption:
         self._clock = clock
         self._has_told = self._was_told = False
         self._next_look = 0.0
+        self._time_limit = math.inf
+        self.polled_at = -math.inf  # when `requested` was called last
 
     @property
     def received(self) -> int:
@@ -77,15 +81,25 @@ class Interruption:
 
         The ranks notice it at different times: before they meet again they must agree (`Ranks.gather_work`).
         """
+        self.polled_at = now = self._clock()
         if self.received:
             if not self._has_told:
                 self._has_told = True
                 self._ranks.tell_to_stop()
             return True
-        if not self._was_told and self._ranks.count > 1 and self._clock() >= self._next_look:
-            self._next_look = self._clock() + _LOOK_SECONDS
+        if not self._was_told and self._ranks.count > 1 and now >= self._next_look:
+            self._next_look = now + _LOOK_SECONDS
             self._was_told = self._ranks.were_told_to_stop()
-        return self._was_told
+        return self._was_told or now >= self._time_limit
+
+    @contextmanager
+    def time_limit(self, until: float) -> Iterator[None]:
+        """Within it, `requested` is True as well once the clock shows that time."""
+        self._time_limit = until
+        try:
+            yield
+        finally:
+            self._time_limit = math.inf
 
     def agreed(self) -> int:
         """The number of a signal that any rank has received, or 0; all ranks must ask at the same time."""

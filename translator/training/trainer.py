@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from translator.data.batching import Batch
 from translator.errors import Interrupted, UserError
 from translator.models.base import Seq2Seq
 from translator.training.checkpoint import CheckpointStore
+from translator.training.deadline import Deadline
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
 from translator.training.final_weights import FinalWeights
@@ -72,7 +73,8 @@ class Trainer:
         model, ranks, notify = self.model, self.ranks, self.monitor.notify
         self.progress = Progress()
         self.plan = Plan(self.settings)
-        self.time = RunTime(self.plan, self.clock, self.started)
+        self.time = RunTime(self.plan, self.clock, self.started, ranks)
+        self.deadline = Deadline(self.time, self.interruption)
         self.updater = Updater(
             model, self.loss, self.optimizer, self.execution, ranks, notify, clip_norm=self.settings.clip_norm
         )
@@ -100,14 +102,15 @@ class Trainer:
         self.model.train()
         self.monitor.start(self.progress.update)
         self.time.begin(self.progress)
+        self.deadline.begin(self.progress)
         reason, number = self._run()
         chosen = None
-        if number:
-            self.snapshots.save(self.progress, self.time.seconds, required=True)
-        else:
+        if number or self.progress.validated_at < self.progress.update:
+            self.snapshots.save(self.progress, self.time.seconds, required=bool(number))
+        if not number:
             # The last checkpoint has everything, so a stop from here on needs no other: resuming chooses again.
             with contextlib.suppress(Interrupted):
-                chosen = self.final_weights.choose(self.progress, self.settings, self._run_validator)
+                chosen = self._choose_weights()
             number = self.interruption.agreed()
         if chosen is None or number:
             reason, chosen = "signal", ("interrupted", {})
@@ -135,9 +138,13 @@ class Trainer:
             if reason and self.progress.validated_at == self.progress.update:
                 return reason, 0
             if reason or self.plan.validation_is_due(self.progress):
+                is_made = True
                 with contextlib.suppress(Interrupted):
-                    self._validate()
-                continue
+                    is_made = self._validate(is_last=reason is not None)
+                if is_made:
+                    continue
+                if reason:
+                    return reason, 0
             with self.time.of_update():
                 self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
@@ -193,10 +200,13 @@ class Trainer:
             f" allow a few such updates (trainer.max_skipped={max_skipped})"
         )
 
-    def _validate(self) -> None:
+    def _validate(self, *, is_last: bool) -> bool:
+        """Returns False if there was no time for it."""
         started = self.time.seconds
         with self._evaluated_weights():
-            result = self._run_validator()
+            result = self.deadline.validation(self._run_validator, self.progress, is_last=is_last)
+        if result is None:
+            return False
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
         self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0])
         self.monitor.validation(self.progress.update, result, is_best=is_best)  # a checkpoint says that this is done
@@ -204,18 +214,21 @@ class Trainer:
         if is_best:
             self.final_weights.publish_best(self.progress)
         self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0], is_over=True)
-        self._warn_of_delay()
         self.monitor.start_window()
+        return True
 
     def _estimate(self, estimate_validation: Callable[[Seq2Seq], float]) -> None:
         with self._evaluated_weights(), untouched_random_state(self.execution.device):
-            self.time.note_estimate(self.progress, estimate_validation(self.model))
-        self._warn_of_delay()
+            seconds = self.deadline.estimate(lambda: estimate_validation(self.model))
+        self.time.note_estimate(self.progress, seconds)
 
-    def _warn_of_delay(self) -> None:
-        warning = self.time.delay(self.progress)
-        if warning and self.ranks.is_main:
-            self.monitor.notify(warning)
+    def _choose_weights(self) -> tuple[str, dict[str, Any]]:
+        settings, progress = self.settings, self.progress
+        if settings.average != "none" and not self.deadline.has_time_for_average(progress):
+            settings = replace(settings, average="none")
+        return self.final_weights.choose(
+            progress, settings, lambda: self.deadline.average(self._run_validator, progress)
+        )
 
     def _evaluated_weights(self) -> contextlib.AbstractContextManager[None]:
         return self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext()

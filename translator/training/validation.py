@@ -17,7 +17,6 @@ from translator.training.precision import Execution
 from translator.training.validation_result import Sample, TextScores, ValidationResult
 
 LossSums = tuple[float, dict[str, float], int]  # the loss, its parts by name, and the number of target tokens
-_NUM_ESTIMATED = 64  # sentences whose translation is timed to estimate that of all
 
 
 @dataclass
@@ -47,15 +46,6 @@ class Validator:
         return replace(
             self, batches=first_batch, sources=self.sources[sentences], references=self.references[sentences]
         )
-
-    def estimate_seconds(self, model: Seq2Seq) -> float:
-        """About how long a validation would take, from a few sentences spread over the set; the same on all ranks."""
-        step = max(1, len(self.sources) // _NUM_ESTIMATED)
-        spread = replace(self.limited(slice(None, None, step)), num_samples=0)
-        translating = spread(model).seconds * self.size / max(1, spread.size)
-        # The pictures are timed by themselves: there are as many of them however few sentences are translated.
-        pictures = self.limited(slice(self.num_samples))
-        return translating + pictures(model).seconds
 
     @torch.no_grad()
     def __call__(self, model: Seq2Seq) -> ValidationResult:

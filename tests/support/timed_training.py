@@ -1,0 +1,71 @@
+"""A trainer on a clock that only moves when updates and validations take their time."""
+
+from pathlib import Path
+from typing import Any
+
+from support.training_toys import ToyModel, make_trainer
+from translator.data.batching import Batch
+from translator.errors import Interrupted
+from translator.training.interfaces import LossOutput
+from translator.training.objectives.cross_entropy import CrossEntropy
+from translator.training.schedule import LearningRate
+from translator.training.signals import Interruption
+
+POLL_SECONDS = 0.1
+
+
+class FakeTime:
+    """An update takes one second, a validation as long as specified; its `tail` cannot be interrupted."""
+
+    def __init__(self, validation: float, update: float = 1.0, tail: float = 0.0) -> None:
+        self.now, self.validation, self.update, self.tail = 1000.0, validation, update, tail
+        self.interruption = Interruption(clock=self)
+
+    def __call__(self) -> float:
+        return self.now
+
+    @property
+    def taken(self) -> float:
+        return self.now - 1000
+
+    def slow_loss(self, model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+        if model.training:
+            self.now += self.update
+        return CrossEntropy()(model, batch)
+
+    def work(self, seconds: float) -> None:
+        """Takes so long, and is given up as a search is."""
+        end = self.now + seconds - self.tail
+        while self.now < end:
+            if self.interruption.requested():
+                raise Interrupted
+            self.now = min(end, self.now + POLL_SECONDS)
+        self.now += self.tail
+
+
+def timed_trainer(folder: Path, clock: FakeTime, rates: list[float] | None = None, **changes: Any) -> Any:
+    """`rates` receives the learning rates."""
+    schedule = LearningRate("cosine", 1.0, 10)
+    seen = [] if rates is None else rates
+
+    def learning_rate(update: int, total: float) -> float:
+        seen.append(schedule(update, total))
+        return seen[-1] / 1000
+
+    options: dict[str, Any] = {"max_updates": 10_000, "update_tokens": 0, "validate_every": 30, "ema": None}
+    trainer = make_trainer(
+        folder,
+        clock=clock,
+        interruption=clock.interruption,
+        loss=clock.slow_loss,
+        learning_rate=learning_rate,
+        **(options | changes),
+    )
+    validator = trainer.validator
+
+    def slow_validator(model: ToyModel) -> Any:
+        clock.work(clock.validation)
+        return validator(model)
+
+    trainer.validator = slow_validator  # type: ignore[assignment]
+    return trainer
