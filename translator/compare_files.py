@@ -76,7 +76,8 @@ def _table(comparisons: Sequence[Comparison], name_a: str, name_b: str) -> str:
             f"{one.p_bootstrap:16.4f}{one.p_randomization:19.4f}"
         )
     lines.append(
-        "p: how likely a difference as large as this would be if A and B were equally good; below 0.05 counts as significant."
+        "p: how likely a difference as large as this would be if A and B were equally good; usually, p below 0.05 is"
+        " called significant."
     )
     return "\n".join([*lines, *(f"{METRICS[one.metric].label}: {one.signature}" for one in comparisons)])
 

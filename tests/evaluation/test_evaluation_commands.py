@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 from support.processes import environment
-from translator import compare, evaluate
+from translator import compare, compare_files, evaluate, evaluate_files
+from translator.errors import UserError
 from translator.evaluation.texts import guess_language, length_classes
 
 SOURCES = ["A man reads.", "Two dogs run through the deep white snow today.", "", "Hello there!"]
@@ -94,6 +95,15 @@ def test_two_translations_are_compared(folder: Path, capsys: pytest.CaptureFixtu
     (folder / "runs").mkdir()
     assert compare.main(["out.de", "runs", "--reference", "ref.de"]) == 2
     assert "--source: is needed" in capsys.readouterr().err
+
+
+def test_what_needs_a_run_is_refused_without_one(folder: Path) -> None:
+    alone = ["--hypothesis", "out.de", "--reference", "ref.de"]
+    for flags, named in ((["--beam", "2"], "search options"), (["--gold-alignment", "a"], "--gold-alignment")):
+        with pytest.raises(UserError, match=named):
+            evaluate_files.run(evaluate.parser().parse_args([*alone, *flags]))
+    with pytest.raises(UserError, match="search options need a run"):
+        compare_files.run(compare.parser().parse_args(["out.de", "other.de", "--reference", "ref.de", "--beam", "2"]))
 
 
 @pytest.mark.parametrize(
