@@ -97,6 +97,20 @@ def test_the_command_and_the_python_interface_agree(
     assert capfd.readouterr().out == "".join(line.replace("\n", " ") + "\n" for line in expected)
 
 
+@pytest.mark.parametrize("sample", [True, False])
+def test_minimum_bayes_risk_from_python_and_the_command(
+    sample: bool, transformer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    loaded = translator.Translator.load(transformer, device="cpu", mbr=6, mbr_utility="bleu", sample=sample)
+    best = [translation.outputs[0] for translation in loaded.translate_fully(LINES)]
+    arguments = ["--model", str(transformer), str(tmp_path / "in.txt"), "--device", "cpu", "--scores", "--mbr", "6"]
+    assert main([*arguments, "--mbr-utility", "bleu", *(["--sample"] if sample else [])]) == 0
+    lines = [f"{output.text} ||| {output.score:.4f}".replace("\n", " ") for output in best]
+    assert capfd.readouterr().out == "".join(line + "\n" for line in lines)
+    assert all(0 <= output.score <= 100 for output in best)
+
+
 def test_an_unfinished_run_is_used_with_a_note_and_latest_may_be_a_text_file(
     transformer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

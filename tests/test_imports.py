@@ -15,7 +15,18 @@ ALLOWED = {
     "data": {"data"} | EVERYWHERE,
     "decoding": {"decoding", "data.normalization", "kernels", "models.base", "schema.decode"} | EVERYWHERE,
     "evaluation": {"evaluation", "data.normalization"} | EVERYWHERE,
-    "runs": {"runs", "config", "data.normalization", "data.tokenizer", "decoding", "models", "schema"} | EVERYWHERE,
+    # `evaluation.utilities` is loaded only when minimum Bayes risk is asked for.
+    "runs": {
+        "runs",
+        "config",
+        "evaluation.utilities",
+        "data.normalization",
+        "data.tokenizer",
+        "decoding",
+        "models",
+        "schema",
+    }
+    | EVERYWHERE,
     "training": {
         *{"training", "runs", "devices", "kernels", "models.base", "data.batching", "evaluation.metrics"},
         "schema.training",

@@ -51,7 +51,11 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_output_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--format", choices=["text", "tsv", "jsonl"], default="text", help="default: text")
-    group.add_argument("--scores", action="store_true", help="write the log-probability of each translation")
+    group.add_argument(
+        "--scores",
+        action="store_true",
+        help="write the log-probability of each translation, or with --mbr its expected utility",
+    )
     group.add_argument(
         "--alignments", action="store_true", help="write word alignments from attention, as source-target pairs from 0"
     )

@@ -23,6 +23,9 @@ def test_truncation_keeps_exactly_the_top_k_and_the_top_p() -> None:
     assert truncated(top_k=9) == pytest.approx([0.1, 0.4, 0.2, 0.3])
     assert truncated(top_p=0.69) == pytest.approx([0, 4 / 7, 0, 3 / 7])
     assert truncated(top_p=0.71) == pytest.approx([0, 4 / 9, 2 / 9, 3 / 9])
+    assert truncated(epsilon=0.25) == pytest.approx([0, 4 / 7, 0, 3 / 7])
+    assert truncated(epsilon=0.9) == pytest.approx([0, 1, 0, 0])  # the likeliest remains
+    assert truncated(epsilon=0.15, top_k=2) == pytest.approx([0, 4 / 7, 0, 3 / 7])
     assert truncated(top_p=0.01) == pytest.approx([0, 1, 0, 0])
     assert truncated(top_k=2, top_p=0.5) == pytest.approx([0, 1, 0, 0])  # 0.4 is 4/7 of the two
     squares = torch.tensor([0.01, 0.16, 0.04, 0.09]) / 0.3

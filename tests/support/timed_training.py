@@ -6,7 +6,7 @@ from typing import Any
 from support.training_toys import ToyModel, make_trainer
 from translator.data.batching import Batch
 from translator.errors import Interrupted
-from translator.training.interfaces import LossOutput
+from translator.training.interfaces import NO_MOMENT, LossOutput, Moment
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
 from translator.training.signals import Interruption
@@ -28,7 +28,7 @@ class FakeTime:
     def taken(self) -> float:
         return self.now - 1000
 
-    def slow_loss(self, model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+    def slow_loss(self, model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
         if model.training:
             self.now += self.update
         return CrossEntropy()(model, batch)

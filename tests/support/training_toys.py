@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from translator.data.batching import Batch
-from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
+from translator.models.base import Decoded, Kept, Memory, Seq2Seq, State, Step
 from translator.training.checkpoint import CheckpointStore
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
@@ -50,12 +50,17 @@ class ToyModel(Seq2Seq):
         target_in: Tensor,
         *,
         teacher_forcing: float = 1.0,
+        kept: Kept | None = None,
         need_weights: bool = False,
     ) -> Decoded:
         memory = self.encode(source, source_mask)
+        previous = self.embedding(target_in)
+        if kept is not None:
+            memory = memory._replace(states=memory.states * kept.source.unsqueeze(-1))
+            previous = previous * kept.target.unsqueeze(-1)
         mask = memory.mask.unsqueeze(-1).to(memory.states)
         mean = (memory.states * mask).sum(1) / mask.sum(1)  # (B, D)
-        hidden = torch.tanh(self.hidden(self.dropout(self.embedding(target_in) + mean[:, None])))
+        hidden = torch.tanh(self.hidden(self.dropout(previous + mean[:, None])))
         return Decoded(self.norm(hidden))
 
     def project(self, states: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from translator.models.base import Seq2Seq
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
 from translator.training.gradient_norms import GradientNorms
+from translator.training.interfaces import NO_MOMENT
 
 SIZES = {"model_size": 8, "feedforward_size": 8, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1}
 LSTM_SIZES = {"embedding_size": 8, "hidden_size": 6, "attention_size": 5, "encoder_layers": 1, "decoder_layers": 2}
@@ -64,7 +65,7 @@ def test_measuring_changes_no_bit_and_agrees_with_the_whole_norm(tmp_path: Path)
         trainer = make_trainer(tmp_path / str(measure), model=make_model(), max_updates=3)
         batches, norms = iter(trainer.loader), []
         for _ in range(3):
-            outcome = trainer.updater([next(batches)], learning_rate=0.1, teacher_forcing=1.0, measure_parts=measure)
+            outcome = trainer.updater([next(batches)], learning_rate=0.1, moment=NO_MOMENT, measure_parts=measure)
             norms.append(outcome)
         weights.append([parameter.detach().clone() for parameter in trainer.model.parameters()])
         for outcome in norms:

@@ -7,7 +7,7 @@ from typing import Any
 from support.training_toys import ToyLoader, make_trainer, same, weights
 from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
-from translator.training.interfaces import Loader, Loss, LossOutput
+from translator.training.interfaces import NO_MOMENT, Loader, Loss, LossOutput, Moment
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.random_state import seed_everything
 
@@ -35,8 +35,8 @@ class BareLoader:
 def test_any_loader_and_any_function_will_do(tmp_path: Path) -> None:
     cross_entropy = CrossEntropy(0.1)
 
-    def function(model: Seq2Seq, batch: Any, *, teacher_forcing: float = 1.0) -> LossOutput:
-        return cross_entropy(model, batch, teacher_forcing=teacher_forcing)
+    def function(model: Seq2Seq, batch: Any, moment: Moment = NO_MOMENT) -> LossOutput:
+        return cross_entropy(model, batch, moment)
 
     loader: Loader = BareLoader(ToyLoader())
     loss: Loss = function

@@ -16,7 +16,7 @@ from translator.errors import UserError
 from translator.runs.weights import average_weights, collect_weights, write_tensors
 from translator.training import final_weights
 from translator.training.checkpoint import CheckpointStore
-from translator.training.interfaces import LossOutput
+from translator.training.interfaces import NO_MOMENT, LossOutput, Moment
 from translator.training.monitor import Monitor
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
@@ -37,7 +37,7 @@ def test_epochs_end_where_the_corpus_does(tmp_path: Path) -> None:
     seen: list[int] = []
     loss = CrossEntropy()
 
-    def counting(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+    def counting(model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
         if model.training:
             seen.extend(batch.indices.tolist())
         return loss(model, batch)
@@ -273,7 +273,7 @@ class TestNotFinite:
     def loss_with_bad_row(row: int, value: float) -> Any:
         loss = CrossEntropy()
 
-        def call(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+        def call(model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
             output = loss(model, batch)
             factor = value if row in batch.indices.tolist() and model.training else 1.0
             return output._replace(loss_sum=output.loss_sum * factor)
@@ -351,11 +351,12 @@ def test_teacher_forcing_follows_its_schedule(tmp_path: Path) -> None:
     seen = []
     loss = CrossEntropy()
 
-    def watching(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
-        seen.append((model.training, teacher_forcing))
+    def watching(model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
+        seen.append((model.training, moment))
         return loss(model, batch)
 
     make_trainer(
         tmp_path, max_updates=3, update_tokens=0, loss=watching, teacher_forcing=lambda update: 1 / (1 + update)
     ).fit()
-    assert [ratio for training, ratio in seen if training] == [1.0, 0.5, 1 / 3]
+    assert [moment for training, moment in seen if training] == [(0, 1.0), (1 / 3, 0.5), (2 / 3, 1 / 3)]
+    assert all(moment == NO_MOMENT for training, moment in seen if not training)

@@ -16,7 +16,7 @@ from translator.data.batching import Batch, BatchSampler
 from translator.errors import UserError
 from translator.schema.training import TrainerConfig
 from translator.training.distributed import Ranks
-from translator.training.interfaces import LossOutput
+from translator.training.interfaces import NO_MOMENT, LossOutput, Moment
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.optimizer import build_optimizer
@@ -73,7 +73,7 @@ def test_accumulated_gradient_is_that_of_one_big_batch(cuts: list[int], monkeypa
     batches = [make_batch(range(first, last)) for first, last in pairwise(edges)]
     updater = make_updater(make_model().double())
     keeper = GradientKeeper(updater, monkeypatch)
-    outcome = updater(batches, learning_rate=0.1, teacher_forcing=1.0)
+    outcome = updater(batches, learning_rate=0.1, moment=NO_MOMENT)
     assert_same_gradient(keeper.gradients, whole_gradient(range(24)))
     assert outcome.num_tokens == make_batch(range(24)).num_target_tokens
     assert updater.model.embedding.weight.grad is None, "nothing may leak into the next update"
@@ -82,14 +82,14 @@ def test_accumulated_gradient_is_that_of_one_big_batch(cuts: list[int], monkeypa
 def test_parts_of_the_loss_are_summed_by_name() -> None:
     plain = CrossEntropy(0.1)
 
-    def loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+    def loss(model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
         output = plain(model, batch)
         return output._replace(parts=output.parts | {"rows": torch.tensor(float(len(batch)))})
 
     batches = [make_batch(range(5)), make_batch(range(5, 24))]
     model = make_model().double()
     expected = sum(float(plain(model, batch).parts["nll"]) for batch in batches)
-    outcome = make_updater(model, loss)(batches, learning_rate=0.1, teacher_forcing=1.0)
+    outcome = make_updater(model, loss)(batches, learning_rate=0.1, moment=NO_MOMENT)
     assert outcome.parts == {"nll": pytest.approx(expected, rel=1e-12), "rows": 24.0}
 
 
@@ -101,7 +101,7 @@ class TightMemory:
         self.loss = CrossEntropy(0.1)
         self.num_failures = 0
 
-    def __call__(self, model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+    def __call__(self, model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
         if len(batch) > self.max_rows:
             self.num_failures += 1
             raise self.error
@@ -122,7 +122,7 @@ def test_out_of_memory_gives_the_gradient_of_the_whole(
     keeper = GradientKeeper(updater, monkeypatch)
     # The small batch comes first, so its gradient already exists when the large one fails.
     batches = [make_batch(range(1)), make_batch(range(1, 24))]
-    outcome = updater(batches, learning_rate=0.1, teacher_forcing=1.0)
+    outcome = updater(batches, learning_rate=0.1, moment=NO_MOMENT)
     assert loss.num_failures > 0
     assert outcome.is_finite
     assert outcome.num_tokens == make_batch(range(24)).num_target_tokens
@@ -130,7 +130,7 @@ def test_out_of_memory_gives_the_gradient_of_the_whole(
     assert "out of memory" in updater.lines.getvalue()  # type: ignore[attr-defined]
 
     failures = loss.num_failures
-    updater(batches, learning_rate=0.1, teacher_forcing=1.0)
+    updater(batches, learning_rate=0.1, moment=NO_MOMENT)
     assert loss.num_failures == failures, "the limit is remembered"
 
 
@@ -157,7 +157,7 @@ def test_out_of_memory_in_the_middle_of_a_backward_pass(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         ToyModel, "encode", lambda *args: (memory := encode(*args))._replace(states=FailOnce.apply(memory.states))
     )
-    updater([make_batch(range(9)), make_batch(range(9, 24))], learning_rate=0.1, teacher_forcing=1.0)
+    updater([make_batch(range(9)), make_batch(range(9, 24))], learning_rate=0.1, moment=NO_MOMENT)
     assert failures, "the pass must have broken off"
     assert "output.bias" in failures[0], "and part of the gradient must have been there"
     assert_same_gradient(keeper.gradients, whole_gradient(range(24)))
@@ -166,13 +166,13 @@ def test_out_of_memory_in_the_middle_of_a_backward_pass(monkeypatch: pytest.Monk
 def test_a_single_pair_that_does_not_fit_is_named() -> None:
     updater = make_updater(make_model(), TightMemory(0, MemoryError()))
     with pytest.raises(UserError, match=r"row 7 of the training corpus.*max_pieces"):
-        updater([make_batch(range(7, 8))], learning_rate=0.1, teacher_forcing=1.0)
+        updater([make_batch(range(7, 8))], learning_rate=0.1, moment=NO_MOMENT)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
     updater = make_updater(make_model(), TightMemory(0, RuntimeError("shapes do not match")))
     with pytest.raises(RuntimeError, match="shapes do not match"):
-        updater([make_batch(range(4))], learning_rate=0.1, teacher_forcing=1.0)
+        updater([make_batch(range(4))], learning_rate=0.1, moment=NO_MOMENT)
     assert not is_out_of_memory(ValueError("out of memory"))
 
 
@@ -186,7 +186,7 @@ def test_parts_lie_below_the_limit_and_lose_nothing() -> None:
 def test_clipping_scales_the_gradient_to_the_norm(monkeypatch: pytest.MonkeyPatch) -> None:
     updater = make_updater(make_model().double(), clip_norm=0.01)
     keeper = GradientKeeper(updater, monkeypatch)
-    outcome = updater([make_batch(range(24))], learning_rate=0.1, teacher_forcing=1.0)
+    outcome = updater([make_batch(range(24))], learning_rate=0.1, moment=NO_MOMENT)
     whole = torch.cat([gradient.flatten() for gradient in whole_gradient(range(24)).values()]).norm()
     clipped = torch.cat([gradient.flatten() for gradient in keeper.gradients.values()]).norm()
     assert outcome.gradient_norm == pytest.approx(whole.item(), rel=1e-9), "what is reported is the length before"
@@ -197,7 +197,7 @@ def test_clipping_scales_the_gradient_to_the_norm(monkeypatch: pytest.MonkeyPatc
 def test_a_loss_that_is_not_finite_leaves_the_weights_alone(bad: float) -> None:
     good = CrossEntropy()
 
-    def loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+    def loss(model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
         output = good(model, batch)
         factor = bad if 11 in batch.indices.tolist() else 1.0
         return output._replace(loss_sum=output.loss_sum * factor)
@@ -206,12 +206,12 @@ def test_a_loss_that_is_not_finite_leaves_the_weights_alone(bad: float) -> None:
     before = weights(model)
     updater = make_updater(model, loss)
     batches = [make_batch(range(4 * i, 4 * i + 4)) for i in range(4)]
-    outcome = updater(batches, learning_rate=0.1, teacher_forcing=1.0)
+    outcome = updater(batches, learning_rate=0.1, moment=NO_MOMENT)
     assert not outcome.is_finite
     assert outcome.suspects == [8, 9, 10, 11], "only the micro-batch whose loss it was"
     assert same(weights(model), before)
     assert not updater.optimizer.state_dict()["state"], "and so does the optimizer's memory"
-    assert updater(batches[:2], learning_rate=0.1, teacher_forcing=1.0).is_finite
+    assert updater(batches[:2], learning_rate=0.1, moment=NO_MOMENT).is_finite
     assert not same(weights(model), before)
 
 
@@ -219,13 +219,13 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone() -> None:
     model = make_model()
     model.hidden.weight.register_hook(lambda gradient: gradient * float("nan"))
     before = weights(model)
-    outcome = make_updater(model, clip_norm=1.0)([make_batch(range(4))], learning_rate=0.1, teacher_forcing=1.0)
+    outcome = make_updater(model, clip_norm=1.0)([make_batch(range(4))], learning_rate=0.1, moment=NO_MOMENT)
     assert not outcome.is_finite
     assert outcome.suspects == [0, 1, 2, 3]
     assert same(weights(model), before)
 
 
-def plain_loss(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+def plain_loss(model: ToyModel, batch: Batch, moment: Moment = NO_MOMENT) -> LossOutput:
     """Using torch alone, in whatever format autocast chooses."""
     states = model(batch.source, batch.source_mask, batch.target_in).states
     logits, targets = model.project(states[batch.target_mask]).float(), batch.target_out[batch.target_mask]
@@ -241,7 +241,7 @@ class TestFloat16:
     def test_the_norm_is_that_of_the_unscaled_gradient(self) -> None:
         updater = make_updater(make_model(), plain_loss, execution=self.execution, clip_norm=1.0)
         updater.scaler = torch.amp.GradScaler("cpu", init_scale=256.0)
-        outcome = updater([make_batch(range(24))], learning_rate=0.1, teacher_forcing=1.0)
+        outcome = updater([make_batch(range(24))], learning_rate=0.1, moment=NO_MOMENT)
         expected = torch.cat([gradient.flatten() for gradient in whole_gradient(range(24)).values()]).norm()
         assert outcome.gradient_norm == pytest.approx(expected.item(), rel=0.02)
 
@@ -251,19 +251,19 @@ class TestFloat16:
         updater = make_updater(model, plain_loss, execution=self.execution)
         handle = model.hidden.weight.register_hook(lambda gradient: gradient * float("inf"))
         scale = updater.scaler.get_scale()
-        outcome = updater([make_batch(range(4))], learning_rate=0.1, teacher_forcing=1.0)
+        outcome = updater([make_batch(range(4))], learning_rate=0.1, moment=NO_MOMENT)
         assert outcome.is_finite
         assert same(weights(model), before)
         assert updater.scaler.get_scale() == scale / 2
         handle.remove()
-        updater([make_batch(range(4))], learning_rate=0.1, teacher_forcing=1.0)
+        updater([make_batch(range(4))], learning_rate=0.1, moment=NO_MOMENT)
         assert not same(weights(model), before)
 
     def test_an_overflow_without_any_scale_is_a_failure(self) -> None:
         model = make_model()
         updater = make_updater(model, plain_loss, execution=self.execution)
         model.hidden.weight.register_hook(lambda gradient: gradient * float("nan"))
-        outcomes = [updater([make_batch(range(4))], learning_rate=0.1, teacher_forcing=1.0) for _ in range(18)]
+        outcomes = [updater([make_batch(range(4))], learning_rate=0.1, moment=NO_MOMENT) for _ in range(18)]
         assert outcomes[0].is_finite
         assert not outcomes[-1].is_finite
 

@@ -20,6 +20,7 @@ def check_config(config: Config) -> None:
     _check_names(config)
     _check_workers(config)
     _check_compilation(config)
+    _check_consistency(config)
     device = choose_device(config.trainer.device, local_rank())
     check_memory(config, SMALLEST_VOCABULARY, SMALLEST_VOCABULARY, device)
 
@@ -50,4 +51,14 @@ def _check_compilation(config: Config) -> None:
         "true",
         "a recurrence is compiled anew for every length of sentence, which takes longer than it saves; leave it out "
         "with model.kind=lstm",
+    )
+
+
+def _check_consistency(config: Config) -> None:
+    rates = [value for name, value in vars(config.model).items() if name.endswith("dropout")]
+    require(
+        config.optim.loss != "consistency" or config.optim.consistency.cutoff > 0 or any(rate > 0 for rate in rates),
+        "optim.loss",
+        "consistency",
+        "without dropout both passes are the same; set model.dropout or optim.consistency.cutoff above 0",
     )

@@ -20,6 +20,8 @@ from translator.runs.latest import point_latest, resolve_run
 from translator.schema.data import DemoDataConfig
 from translator.training.distributed import Ranks, num_restarts
 
+_NEW_OPTIONS = (("word_dropout", 0.0),)  # of models, with the values that change nothing: earlier runs do not have them
+
 
 def decide_resume(config: Config, ranks: Ranks) -> Config:
     """Resolves `resume=auto`: the run to continue, or False for a new one. The first rank decides for all.
@@ -101,7 +103,9 @@ def claim_run_directory(config: Config, data: PreparedData, model: Seq2Seq, rank
 def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> Path:
     identity = {
         "data": data.fingerprints(),
-        "model": {name: str(value) for name, value in asdict(config.model).items()},
+        "model": {
+            name: str(value) for name, value in asdict(config.model).items() if (name, value) not in _NEW_OPTIONS
+        },
         "best_metric": config.trainer.best_metric,
     }
     path = Path(config.run_dir) if config.run_dir else _new_folder(config)

@@ -7,8 +7,8 @@ in a pool of the K best by normalised score, from which only a better hypothesis
 A sentence is done when one of these holds:
 - No running hypothesis can overtake the last of the finished ones that are asked for. Log-probabilities only fall, so
   a running hypothesis with sum s reaches at best s / penalty(longest output). This rule changes no result.
-- With a length penalty, K hypotheses have finished, as in fairseq and CTranslate2: the bound above is then too loose to
-  stop in reasonable time. With K = 1 it makes beam search greedy search.
+- With a length penalty and `stop=first`, K hypotheses have finished, as in fairseq and CTranslate2. The bound above is
+  loose with a penalty, so waiting for it (`stop=exact`) takes longer. With K = 1 this is greedy search.
 - The sentence has reached its maximum length, where every hypothesis is forced to end.
 """
 
@@ -23,7 +23,7 @@ from translator.decoding.hypotheses import Hypothesis, hypothesis, is_normalized
 from translator.ids import BOS, EOS, PAD
 from translator.kernels.topk import top_candidates
 from translator.models.base import Seq2Seq
-from translator.schema.decode import SearchOptions
+from translator.schema.decode import SearchOptions, Stop
 
 
 def _expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -124,7 +124,7 @@ def beam_search(
         parents, pieces = parents.gather(1, going_on), pieces.gather(1, going_on)
         best_possible = scores[:, 0] / length_penalty(constraints.max_length + 1, options)  # (A,)
         done = at_limit | (best_possible <= pool.normalized[sentences, options.num_hypotheses - 1])
-        if is_normalized(options):
+        if is_normalized(options) and options.stop is Stop.first:
             done |= num_finished >= beam_size
 
         keep = (~done).nonzero().squeeze(1)  # (A',)

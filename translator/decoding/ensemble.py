@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
+from translator.models.base import Decoded, Kept, Memory, Seq2Seq, State, Step
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,11 @@ class Ensemble(Seq2Seq):
         target_in: Tensor,
         *,
         teacher_forcing: float = 1.0,
+        kept: Kept | None = None,
         need_weights: bool = False,
     ) -> Decoded:
-        if teacher_forcing != 1:
-            raise ValueError("an ensemble is not trained: teacher_forcing must be 1")
+        if teacher_forcing != 1 or kept is not None:
+            raise ValueError("an ensemble is not trained: teacher_forcing must be 1, and all pieces are kept")
         outputs = [model(source, source_mask, target_in, need_weights=need_weights) for model in self.members]
         logits = [model.project(output.states) for model, output in zip(self.members, outputs, strict=True)]
         return Decoded(_mean_log_probs(logits), _mean_attention([output.attention for output in outputs]))

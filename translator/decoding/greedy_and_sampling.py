@@ -22,15 +22,17 @@ SMALLEST_TEMPERATURE = 1e-30  # below it, all log-probabilities would become inf
 
 
 def truncated_probabilities(log_probs: Tensor, options: SearchOptions) -> Tensor:
-    """The distribution (R, V) to draw from: tempered, cut to the top k, then to the top p, and normalised."""
+    """The distribution (R, V) to draw from: tempered, cut by ε, to the top k, then to the top p, and normalised."""
     tempered = log_probs / max(options.temperature, SMALLEST_TEMPERATURE)
     # If the model has diverged: NaN means impossible, and where nothing is possible the sentence ends.
     tempered = tempered.masked_fill(tempered.isnan(), -torch.inf)
     tempered[:, EOS] = torch.where(tempered.amax(-1) == -torch.inf, 0, tempered[:, EOS])
     probabilities = torch.softmax(tempered, dim=-1)
-    if options.top_k == 0 and options.top_p == 1:
+    if options.top_k == 0 and options.top_p == 1 and options.epsilon == 0:
         return probabilities
     ordered, places = probabilities.sort(dim=-1, descending=True, stable=True)
+    if options.epsilon > 0:  # the likeliest piece always remains
+        ordered[:, 1:] *= ordered[:, 1:] >= options.epsilon
     if options.top_k > 0:
         ordered[:, options.top_k :] = 0
     ordered /= ordered.sum(-1, keepdim=True)

@@ -28,7 +28,7 @@ class Output:
     """One translation of a line."""
 
     text: str
-    score: float  # log-probability
+    score: float  # log-probability; with minimum Bayes risk the expected utility, from 0 to 100
     normalized_score: float  # what the search compared
     num_pieces: int
     alignment: list[tuple[int, int]] | None = None  # (source word, target word)

@@ -13,6 +13,7 @@ from translator.decoding.forbidden_words import Spellings, forbidden_sequences
 from translator.decoding.forced_decoding import Forced, score_targets
 from translator.decoding.interfaces import BLANK, AttentionMap, Output, TextTokenizer, Translation
 from translator.decoding.memory import SearchMemory
+from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
 from translator.decoding.workers import for_each, num_workers
@@ -42,7 +43,8 @@ class LineTranslator:
     `normalize` is applied to each line first. A line with more than `max_pieces` pieces is translated in parts, whose
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
-    step of a search; where it says so, the translation is given up with `Interrupted`.
+    step of a search; where it says so, the translation is given up with `Interrupted`. `make_utility` gives the utility
+    that `options.mbr_utility` names, for minimum Bayes risk.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class LineTranslator:
         split_sentences: bool = False,
         split_words: SplitWords = str.split,
         interrupted: Callable[[], bool] = lambda: False,
+        make_utility: Callable[[str], PairwiseUtility] | None = None,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -70,6 +73,7 @@ class LineTranslator:
         self.split_sentences = split_sentences
         self.split_words = split_words
         self.interrupted = interrupted
+        self.make_utility = make_utility
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
@@ -98,7 +102,8 @@ class LineTranslator:
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
-            memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, self.options, self.device)
+            options, rank = self.options.for_candidates(), self._ranking()
+            memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, options, self.device)
             most = [memory.most_sentences(len(part.ids), len(part.prefix)) for part in parts]
             num_together = min([num_workers(self.device), *most])
             most = [sentences // num_together for sentences in most]
@@ -108,7 +113,7 @@ class LineTranslator:
             forbidden = self._forbidden()
 
             def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
-                self._search(batch, forbidden, need_any, abandoned)
+                self._search(batch, options, rank, forbidden, need_any, abandoned)
                 advance(sum(part.is_first for part in batch))
 
             for_each(work, batches, self.device, at_most=num_together)
@@ -206,8 +211,28 @@ class LineTranslator:
         source = source.to(self.device)
         return source, source != PAD  # (B, S)
 
+    def _ranking(self) -> Callable[[list[Hypothesis]], list[Hypothesis]]:
+        """What is made of the hypotheses of a search: with minimum Bayes risk, the best by expected utility."""
+        if self.options.mbr == 0:
+            return lambda hypotheses: hypotheses
+        if self.make_utility is None:
+            raise ValueError("minimum Bayes risk needs make_utility")
+        utility, num_best = self.make_utility(self.options.mbr_utility), self.options.num_hypotheses
+
+        def rank(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+            texts = self.tokenizer.decode_target([hypothesis.ids for hypothesis in hypotheses])
+            return least_risk_first(hypotheses, texts, utility, num_best)
+
+        return rank
+
     def _search(
-        self, parts: list[_Part], forbidden: Spellings, need_attention: bool, abandoned: Callable[[], bool]
+        self,
+        parts: list[_Part],
+        options: SearchOptions,
+        rank: Callable[[list[Hypothesis]], list[Hypothesis]],
+        forbidden: Spellings,
+        need_attention: bool,
+        abandoned: Callable[[], bool],
     ) -> None:
         def stop_if_interrupted() -> None:
             if abandoned() or self.interrupted():
@@ -220,18 +245,18 @@ class LineTranslator:
             self.model,
             source,
             mask,
-            self.options,
+            options,
             prefixes=prefixes,
             forbidden=forbidden,
             seeds=seeds,
             before_step=stop_if_interrupted,
         )
         for part, hypotheses in zip(parts, found, strict=True):
-            part.hypotheses = hypotheses
+            part.hypotheses = rank(hypotheses)
         if need_attention:
             # The finished output is fed to the model once more, so that the search need not keep track of attention.
-            for rank in range(max(len(part.hypotheses) for part in parts)):
-                targets = [part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids for part in parts]
+            for number in range(max(len(part.hypotheses) for part in parts)):
+                targets = [part.hypotheses[min(number, len(part.hypotheses) - 1)].ids for part in parts]
                 scored = score_targets(self.model, source, mask, targets, need_attention=True)
                 for part, forced in zip(parts, scored, strict=True):
                     part.forced.append(forced)
@@ -243,11 +268,13 @@ class LineTranslator:
             chosen = [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
             texts = self.tokenizer.decode_target([hypothesis.ids for hypothesis in chosen])
             maps = [self._attention_map(part, rank) for part in parts] if need_alignment or need_attention else None
+            mean = sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen)
             outputs.append(
                 Output(
                     text=self.joiner.join(text for text in texts if text),
-                    score=sum(hypothesis.score for hypothesis in chosen),
-                    normalized_score=sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen),
+                    # Log-probabilities are summed; expected utilities are not.
+                    score=mean if self.options.mbr else sum(hypothesis.score for hypothesis in chosen),
+                    normalized_score=mean,
                     num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
                     alignment=_join_alignments(maps, self.split_words) if need_alignment and maps else None,
                     attention=maps if need_attention else None,

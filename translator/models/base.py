@@ -24,6 +24,13 @@ class Memory(NamedTuple):
     summary: Any = None  # whatever else the decoder starts from, for example the last states of a recurrent encoder
 
 
+class Kept(NamedTuple):
+    """The pieces that keep their embeddings; those of all others are zero (token cutoff, Shen et al. 2020)."""
+
+    source: Tensor  # (B, S)
+    target: Tensor  # (B, T)
+
+
 class Decoded(NamedTuple):
     """The decoder's output for a whole target, and the cross-attention behind it where it was asked for."""
 
@@ -72,12 +79,14 @@ class Seq2Seq(nn.Module, ABC):
         target_in: Tensor,  # (B, T) ids, shifted right: BOS first
         *,
         teacher_forcing: float = 1.0,
+        kept: Kept | None = None,
         need_weights: bool = False,
     ) -> Decoded:
         """The states for the whole target at once, each knowing only the target before it.
 
         `teacher_forcing` is the probability that a step is given the reference's previous piece and not the model's own
-        prediction (scheduled sampling); models that cannot sample refuse anything but 1.
+        prediction (scheduled sampling); models that cannot sample refuse anything but 1. `kept` says which pieces keep
+        their embeddings; without it all do.
         """
 
     @property

@@ -4,7 +4,7 @@
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 TYING = ("none", "target", "all")
 
@@ -12,7 +12,15 @@ TYING = ("none", "target", "all")
 class Embeddings(nn.Module):
     """Source embedding, target embedding and output projection, each (V, E)."""
 
-    def __init__(self, source_vocab_size: int, target_vocab_size: int, size: int, tie: str, bias: bool = False) -> None:
+    def __init__(
+        self,
+        source_vocab_size: int,
+        target_vocab_size: int,
+        size: int,
+        tie: str,
+        word_dropout: float = 0.0,
+        bias: bool = False,
+    ) -> None:
         super().__init__()
         if tie not in TYING:
             raise ValueError(f"tie_embeddings must be one of {', '.join(TYING)}, not {tie}")
@@ -21,6 +29,7 @@ class Embeddings(nn.Module):
                 f"tie_embeddings=all needs one vocabulary for both languages, not {source_vocab_size} and "
                 f"{target_vocab_size} pieces; use target or none"
             )
+        self.word_dropout = word_dropout
         self.target = nn.Embedding(target_vocab_size, size)
         self.source = self.target if tie == "all" else nn.Embedding(source_vocab_size, size)
         self.output_weight = nn.Parameter(torch.empty(target_vocab_size, size)) if tie == "none" else self.target.weight
@@ -28,3 +37,14 @@ class Embeddings(nn.Module):
         # With this deviation the logits of a normalised state begin with a variance of one.
         for weight in (self.source.weight, self.target.weight, self.output_weight):
             nn.init.normal_(weight, std=size**-0.5)
+
+    def of_source(self, ids: Tensor, kept: Tensor | None = None) -> Tensor:
+        """Vectors (…, E) of ids (…), zero where `kept` (…) is False or, in training, where word dropout strikes."""
+        if self.training and self.word_dropout > 0:
+            spared = torch.rand(ids.shape, device=ids.device) >= self.word_dropout
+            kept = spared if kept is None else kept & spared
+        return zeroed(self.source(ids), kept)
+
+
+def zeroed(vectors: Tensor, kept: Tensor | None) -> Tensor:
+    return vectors if kept is None else vectors * kept.unsqueeze(-1)

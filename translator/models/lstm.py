@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from translator.kernels.reversal import reverse, reversed_steps
 from translator.models.bahdanau import BahdanauLayer
-from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
-from translator.models.embeddings import Embeddings
+from translator.models.base import Decoded, Kept, Memory, Seq2Seq, State, Step
+from translator.models.embeddings import Embeddings, zeroed
 from translator.models.lstm_decoder import Decoder, LstmState
 from translator.models.lstm_layers import LstmLayer, SequenceDropout
 
@@ -69,19 +69,23 @@ class LstmSeq2Seq(Seq2Seq):
         dropout: float = 0.2,
         dropout_kind: str = "ordinary",
         tie_embeddings: str = "target",
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if encoder_layers < 1 or decoder_layers < 1:
             raise ValueError(f"encoder_layers={encoder_layers} and decoder_layers={decoder_layers} must be at least 1")
-        self.embeddings = Embeddings(source_vocab_size, target_vocab_size, embedding_size, tie_embeddings, bias=True)
+        self.embeddings = Embeddings(
+            source_vocab_size, target_vocab_size, embedding_size, tie_embeddings, word_dropout, bias=True
+        )
         self.encoder = BidirectionalEncoder(embedding_size, hidden_size, encoder_layers, dropout, dropout_kind)
         self.decoder = Decoder(
             embedding_size, hidden_size, attention_size, decoder_layers, score, attend, dropout, dropout_kind
         )
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
+    def encode(self, source: Tensor, source_mask: Tensor, kept: Tensor | None = None) -> Memory:
         """The annotations (B, S, 2H), and as summary the last state of each direction (B, 2H); padding comes last."""
-        states, summary = self.encoder(self.embeddings.source(source.t()), source_mask)
+        inputs = self.embeddings.of_source(source.t(), None if kept is None else kept.t())  # (S, B, E)
+        states, summary = self.encoder(inputs, source_mask)
         return Memory(states.transpose(0, 1).contiguous(), source_mask, summary)
 
     def forward(
@@ -91,21 +95,23 @@ class LstmSeq2Seq(Seq2Seq):
         target_in: Tensor,
         *,
         teacher_forcing: float = 1.0,
+        kept: Kept | None = None,
         need_weights: bool = False,
     ) -> Decoded:
         if not 0 <= teacher_forcing <= 1:
             raise ValueError(f"teacher_forcing must lie between 0 and 1, not {teacher_forcing}")
-        state = self.start(self.encode(source, source_mask))
+        state = self.start(self.encode(source, source_mask, kept.source if kept else None))
+        kept_target = kept.target.t() if kept else None  # (T, B)
         if teacher_forcing < 1:
-            states, weights = self._sample(target_in, state, teacher_forcing, need_weights)
+            states, weights = self._sample(target_in, kept_target, state, teacher_forcing, need_weights)
         else:
-            inputs = self.embeddings.target(target_in.t())  # (T, B, E)
+            inputs = zeroed(self.embeddings.target(target_in.t()), kept_target)  # (T, B, E)
             states, _, weights = self.decoder(inputs, state, need_weights=need_weights)
         attention = None if weights is None else weights.transpose(0, 1)[:, None, None]  # (B, 1, 1, T, S)
         return Decoded(states.transpose(0, 1), attention)
 
     def _sample(
-        self, target_in: Tensor, state: LstmState, teacher_forcing: float, need_weights: bool
+        self, target_in: Tensor, kept: Tensor | None, state: LstmState, teacher_forcing: float, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Scheduled sampling (Bengio et al. 2015, arXiv:1506.03099): a coin for each token of each sentence.
 
@@ -117,7 +123,7 @@ class LstmSeq2Seq(Seq2Seq):
         outputs, tokens = [], target_in[:, 0]
         masks = self.decoder.draw_masks(num_sentences, self.embeddings.output_weight)
         for step in range(num_steps):
-            inputs = self.embeddings.target(tokens).unsqueeze(0)  # (1, B, E)
+            inputs = zeroed(self.embeddings.target(tokens), None if kept is None else kept[step])[None]  # (1, B, E)
             output, state, weight = self.decoder(inputs, state, masks, need_weights=need_weights)
             outputs.append((output, weight))
             if step + 1 < num_steps:

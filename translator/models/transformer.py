@@ -14,8 +14,8 @@ from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import RelativePositionBias, RotaryPositions, make_additive_positions
 from translator.kernels.decoding import StepDecoder
 from translator.kernels.key_value_cache import STEPS_OF_ROOM
-from translator.models.base import Decoded, Memory, Seq2Seq, State, Step
-from translator.models.embeddings import Embeddings
+from translator.models.base import Decoded, Kept, Memory, Seq2Seq, State, Step
+from translator.models.embeddings import Embeddings, zeroed
 from translator.models.transformer_decoding import TransformerState, decode_step, start_state
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, LayerOptions, initialize
 
@@ -35,12 +35,13 @@ class Transformer(Seq2Seq):
         positions: str = "sinusoidal",
         max_positions: int = 1024,
         tie_embeddings: str = "all",
+        word_dropout: float = 0.0,
         **layer_options: Any,  # of `LayerOptions`: norm_order, norm, activation, score and the kinds of dropout
     ) -> None:
         super().__init__()
         rotary = RotaryPositions(model_size // num_heads) if positions == "rotary" else None
         options = LayerOptions(model_size, feedforward_size, num_heads, rotary=rotary, **layer_options)
-        self.embeddings = Embeddings(source_vocab_size, target_vocab_size, model_size, tie_embeddings)
+        self.embeddings = Embeddings(source_vocab_size, target_vocab_size, model_size, tie_embeddings, word_dropout)
         self.embedding_scale = math.sqrt(model_size)  # section 3.4: brings embeddings to the size of the positions
         self.source_positions = make_additive_positions(positions, model_size, max_positions)
         self.target_positions = make_additive_positions(positions, model_size, max_positions)
@@ -57,8 +58,8 @@ class Transformer(Seq2Seq):
         initialize(self.encoder, encoder_layers, options.norm_order)
         initialize(self.decoder, decoder_layers, options.norm_order)
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> Memory:
-        embedded = self.embeddings.source(source) * self.embedding_scale
+    def encode(self, source: Tensor, source_mask: Tensor, kept: Tensor | None = None) -> Memory:
+        embedded = self.embeddings.of_source(source, kept) * self.embedding_scale
         x = self.dropout(self.source_positions(embedded))  # (B, S, D)
         bias = self.encoder_bias.within(source.shape[1]) if self.encoder_bias is not None else None
         for layer in self.encoder:
@@ -72,17 +73,18 @@ class Transformer(Seq2Seq):
         target_in: Tensor,
         *,
         teacher_forcing: float = 1.0,
+        kept: Kept | None = None,
         need_weights: bool = False,
     ) -> Decoded:
         if teacher_forcing != 1:
             raise ValueError("a Transformer reads the whole target at once: teacher_forcing must be 1")
-        memory = self.encode(source, source_mask)
+        memory = self.encode(source, source_mask, kept.source if kept else None)
         memory_mask = source_mask[:, None, None, :]  # (B, 1, 1, S)
         # Padding at the end of the target needs no mask of its own: no real position looks that far ahead.
         length = target_in.shape[1]
         causal_mask = torch.ones(length, length, dtype=torch.bool, device=source.device).tril()  # (T, T)
         self_bias = self.decoder_bias.within(length) if self.decoder_bias is not None else None
-        x = self.dropout(self._embed_target(target_in, 0))  # (B, T, D)
+        x = self.dropout(self._embed_target(target_in, 0, kept.target if kept else None))  # (B, T, D)
         attention = []
         for layer in self.decoder:
             x, weights = layer(x, causal_mask, self_bias, memory.states, memory_mask, need_weights=need_weights)
@@ -101,9 +103,9 @@ class Transformer(Seq2Seq):
         x, state, attention = decode_step(x, state, need_weights)
         return Step(state.decoder.logits(x), state, torch.stack(attention, 1) if need_weights else None)
 
-    def _embed_target(self, tokens: Tensor, offset: int) -> Tensor:
+    def _embed_target(self, tokens: Tensor, offset: int, kept: Tensor | None = None) -> Tensor:
         """The decoder's input (R, T, D) for tokens (R, T), the first of which is at position `offset`."""
-        embedded = self.embeddings.target(tokens) * self.embedding_scale
+        embedded = zeroed(self.embeddings.target(tokens), kept) * self.embedding_scale
         result: Tensor = self.target_positions(embedded, offset)
         return result
 

@@ -4,13 +4,14 @@ This is their only definition. The configuration, the flags of the commands and 
 made from these fields.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from translator.schema.options import LARGEST_SEED, MOST_TOKENS, Options, option
 
 MOST_HYPOTHESES = 100_000
+MOST_CANDIDATES = 1_000  # each is compared with each
 LONGEST_OUTPUT = 100_000  # pieces
 LARGEST_RATIO = 1_000
 
@@ -19,6 +20,16 @@ class LengthPenalty(StrEnum):
     none = "none"
     average = "average"
     gnmt = "gnmt"
+
+
+class Stop(StrEnum):
+    first = "first"  # once as many hypotheses as the beam is wide have ended
+    exact = "exact"  # once no running hypothesis can overtake those that have ended
+
+
+class Utility(StrEnum):
+    chrf = "chrf"
+    bleu = "bleu"
 
 
 @dataclass
@@ -40,6 +51,10 @@ class SearchOptions(Options):
         "what log-probabilities are divided by to compare hypotheses: nothing, the length, or GNMT's penalty",
     )
     alpha: float = option(1.0, "exponent of the length penalty", minimum=0, maximum=10)
+    stop: Stop = option(
+        Stop.first,
+        "with a length penalty, a beam ends once K hypotheses have ended, or once no other can overtake them",
+    )
     max_length_ratio: float = option(
         2.0, "longest output, in pieces for each piece of the source", minimum=0, maximum=LARGEST_RATIO, metavar="R"
     )
@@ -71,13 +86,28 @@ class SearchOptions(Options):
         maximum=1,
         metavar="P",
     )
+    epsilon: float = option(
+        0.0, "sample only pieces with at least this probability (Hewitt et al. 2022); 0 = all", minimum=0, below=1
+    )
+    mbr: int = option(
+        0,
+        "choose by minimum Bayes risk among N candidates: samples with `sample`, else the best of the beam; 0 = off",
+        minimum=0,
+        maximum=MOST_CANDIDATES,
+    )
+    mbr_utility: Utility = option(Utility.chrf, "how similar candidates are for `mbr`: sentence-level chrF or BLEU")
     seed: int = option(1, "of the samples", minimum=0, maximum=LARGEST_SEED)
     batch_tokens: int = option(4_096, "number of source tokens translated together", minimum=1, maximum=MOST_TOKENS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require(
-            self.sample or self.num_hypotheses <= self.beam_size,
+            self.mbr == 0 or self.num_hypotheses <= self.mbr,
+            "num_hypotheses",
+            f"of {self.mbr} candidates no more than that can be chosen; raise mbr",
+        )
+        self.require(
+            self.sample or self.mbr > 0 or self.num_hypotheses <= self.beam_size,
             "num_hypotheses",
             f"a beam of {self.beam_size} cannot give more hypotheses than that; widen the beam",
         )
@@ -88,9 +118,16 @@ class SearchOptions(Options):
     def changed(self, **changes: Any) -> Self:
         """A copy with some options changed. A longer n-best list widens the beam, unless its size is given too."""
         wanted = changes.get("num_hypotheses")
-        if isinstance(wanted, int) and "beam_size" not in changes and not changes.get("sample", self.sample):
+        is_beam = not changes.get("sample", self.sample) and not changes.get("mbr", self.mbr)
+        if isinstance(wanted, int) and "beam_size" not in changes and is_beam:
             changes["beam_size"] = max(self.beam_size, min(wanted, MOST_HYPOTHESES))
         return super().changed(**changes)
+
+    def for_candidates(self) -> Self:
+        """The options of the search itself: with `mbr` it has to find all candidates, for which the beam is widened."""
+        if self.mbr == 0:
+            return self
+        return replace(self, num_hypotheses=self.mbr, beam_size=max(self.beam_size, 1 if self.sample else self.mbr))
 
 
 def _is_unicode(text: str) -> bool:

@@ -94,6 +94,7 @@ class LstmConfig(Options):
     dropout_kind: DropoutKind = option(
         DropoutKind.ordinary, "a new mask at every step, or one for the whole sentence (variational)"
     )
+    word_dropout: float = option(0.0, "probability of zeroing a source piece's embedding", minimum=0, below=1)
     tie_embeddings: TieEmbeddings = option(TieEmbeddings.target, "which embeddings share a matrix")
     teacher_forcing: TeacherForcing = option(TeacherForcing, "scheduled sampling")
 
@@ -135,6 +136,7 @@ class TransformerConfig(Options):
     activation_dropout: float = option(
         0.0, "probability of dropping a hidden unit of the feed-forward networks", minimum=0, below=1
     )
+    word_dropout: float = option(0.0, "probability of zeroing a source piece's embedding", minimum=0, below=1)
     tie_embeddings: TieEmbeddings = option(TieEmbeddings.all, "which embeddings share a matrix")
 
     def __post_init__(self) -> None:

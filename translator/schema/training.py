@@ -38,6 +38,20 @@ SMALLEST_CLIP_NORM = 1e-6  # gradients scaled down further would be zeros in flo
 
 
 @dataclass
+class Consistency(Options):
+    """Of `optim.loss=consistency`: two passes over each pair should predict the same (Liang et al. 2021, R-Drop)."""
+
+    group: ClassVar[str] = "optim.consistency"
+
+    weight: float = option(1.0, "of half the symmetric divergence; half the α of R-Drop", minimum=1e-6, maximum=1_000)
+    cutoff: float = option(
+        0.0, "share of pieces whose embeddings are zeroed in the second pass (SimCut); 0 = R-Drop", minimum=0, below=1
+    )
+    start: float = option(0.0, "share of the run with the plain loss, before consistency begins", minimum=0, below=1)
+    ramp: float = option(0.0, "share of the run over which the weight grows from 0, once begun", minimum=0, maximum=1)
+
+
+@dataclass
 class OptimConfig(Options):
     group: ClassVar[str] = "optim"
 
@@ -55,6 +69,7 @@ class OptimConfig(Options):
     warmup_updates: int = option(1_000, "but never more than a quarter of all updates", minimum=0)
     decay_share: float = option(0.2, "share of all updates in the decay at the end of `wsd`", minimum=1e-6, maximum=1)
     final_ratio: float = option(0.0, "share of the peak at which `cosine` and `wsd` end", minimum=0, below=1)
+    consistency: Consistency = option(Consistency, "of `optim.loss=consistency`")
 
     def __post_init__(self) -> None:
         super().__post_init__()

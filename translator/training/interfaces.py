@@ -48,10 +48,20 @@ class LossOutput(NamedTuple):
     num_tokens: int
 
 
+class Moment(NamedTuple):
+    """Where in its run an update is, and what its losses and models have to know of that."""
+
+    share_done: float = 0.0  # of all updates of the run, before this one
+    teacher_forcing: float = 1.0  # the probability of being given the reference's previous piece
+
+
+NO_MOMENT = Moment()  # outside a run's updates, as in validation
+
+
 class Loss(Protocol):
     """Sums over the real target tokens of a batch; other objectives can replace it without changes to the loop."""
 
-    def __call__(self, model: Seq2Seq, batch: Any, *, teacher_forcing: float = 1.0) -> LossOutput: ...
+    def __call__(self, model: Seq2Seq, batch: Any, moment: Moment = NO_MOMENT) -> LossOutput: ...
 
 
 Notify = Callable[[str], None]  # shows one line to the user

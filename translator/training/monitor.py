@@ -134,7 +134,7 @@ class Monitor:
         tokens = sum(outcome.num_tokens for outcome in outcomes)
         # A float16 gradient that overflowed was not applied; its norm is infinite and says nothing about training.
         norms = [outcome.gradient_norm for outcome in outcomes if math.isfinite(outcome.gradient_norm)]
-        parts = {name: sum(outcome.parts[name] for outcome in outcomes) / tokens for name in outcomes[-1].parts}
+        parts = {name: self._average_part(name) for name in outcomes[-1].parts}
         return {
             "loss": sum(outcome.loss_sum for outcome in outcomes) / tokens,
             **parts,
@@ -144,6 +144,11 @@ class Monitor:
             "padding_share": sum(outcome.padding_share for outcome in outcomes) / len(outcomes),
             "tokens_per_second": tokens / max(1e-9, time.monotonic() - self._window_started),
         }
+
+    def _average_part(self, name: str) -> float:
+        """Over the updates that have this part: a loss may change in the course of a run."""
+        outcomes = [report.outcome for report in self._window if name in report.outcome.parts]
+        return sum(outcome.parts[name] for outcome in outcomes) / sum(outcome.num_tokens for outcome in outcomes)
 
     def _describe(self, averages: dict[str, float], report: UpdateReport) -> str:
         return (

@@ -17,7 +17,7 @@ from translator.training.deadline import Deadline
 from translator.training.distributed import Ranks
 from translator.training.ema import ExponentialMovingAverage
 from translator.training.final_weights import FinalWeights
-from translator.training.interfaces import Loader, Loss
+from translator.training.interfaces import Loader, Loss, Moment
 from translator.training.monitor import Monitor, UpdateReport
 from translator.training.precision import Execution
 from translator.training.progress import Plan, Progress, TrainerSettings
@@ -157,12 +157,9 @@ class Trainer:
         collected = self.updater.collect(
             batches, self.loader, update_tokens=self.settings.update_tokens, max_epochs=self.settings.max_epochs
         )
-        outcome = self.updater(
-            collected,
-            learning_rate=rate,
-            teacher_forcing=self.teacher_forcing(progress.update),
-            measure_parts=self.monitor.will_log(progress.update + 1),
-        )
+        moment = Moment(progress.update / total, self.teacher_forcing(progress.update))
+        is_logged = self.monitor.will_log(progress.update + 1)
+        outcome = self.updater(collected, learning_rate=rate, moment=moment, measure_parts=is_logged)
         progress.record_update(len(collected), outcome.num_tokens, self.loader.epoch)
         if not outcome.is_finite:
             self._skip_or_stop(outcome, rate)

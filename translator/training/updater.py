@@ -12,7 +12,7 @@ from translator.data.batching import Batch
 from translator.models.base import Seq2Seq
 from translator.training.distributed import Ranks
 from translator.training.gradient_norms import GradientNorms
-from translator.training.interfaces import Loader, Loss, Notify
+from translator.training.interfaces import Loader, Loss, Moment, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
 from translator.training.precision import Execution
 
@@ -67,10 +67,10 @@ class Updater:
                 return collected
 
     def __call__(
-        self, batches: list[Batch], *, learning_rate: float, teacher_forcing: float, measure_parts: bool = False
+        self, batches: list[Batch], *, learning_rate: float, moment: Moment, measure_parts: bool = False
     ) -> UpdateOutcome:
         num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
-        results = self._accumulate(batches, num_tokens, teacher_forcing)
+        results = self._accumulate(batches, num_tokens, moment)
         self.ranks.sum_gradients(self._parameters)
         sums = torch.stack([result.sums for result in results]).sum(0)  # (1 + number of parts,)
         self.ranks.sum_tensors([sums])
@@ -92,14 +92,14 @@ class Updater:
             part_norms=dict(zip(self.gradient_norms.names, figures[len(sums) - 1 :], strict=False)),
         )
 
-    def _accumulate(self, batches: list[Batch], num_tokens: int, teacher_forcing: float) -> list[_MicroBatchResult]:
+    def _accumulate(self, batches: list[Batch], num_tokens: int, moment: Moment) -> list[_MicroBatchResult]:
         """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; returns each micro-batch's sums.
 
         Out of memory leaves part of a gradient behind, so the update restarts, as all later ones, with smaller parts.
         """
         while True:
             parts = [part for batch in batches for part in self.memory.parts(batch)]
-            results, failed = self._backward(parts, num_tokens, teacher_forcing)
+            results, failed = self._backward(parts, num_tokens, moment)
             if failed is None:
                 return results
             results.clear()
@@ -112,14 +112,14 @@ class Updater:
             )
 
     def _backward(
-        self, parts: list[Batch], num_tokens: int, teacher_forcing: float
+        self, parts: list[Batch], num_tokens: int, moment: Moment
     ) -> tuple[list[_MicroBatchResult], Batch | None]:
         results: list[_MicroBatchResult] = []
         for part in parts:
             try:
                 on_device = part.to(self.execution.device, non_blocking=True)
                 with self.execution.autocast():
-                    output = self.loss(self.model, on_device, teacher_forcing=teacher_forcing)
+                    output = self.loss(self.model, on_device, moment)
                 self.scaler.scale(output.loss_sum / num_tokens).backward()
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):

@@ -16,7 +16,7 @@ from translator.kernels.choice import use_kernels
 from translator.kernels.cross_entropy import chunked_cross_entropy
 from translator.models.base import Seq2Seq
 from translator.schema.training import OptimConfig
-from translator.training.interfaces import LossOutput, TrainingBatch
+from translator.training.interfaces import NO_MOMENT, LossOutput, Moment, TrainingBatch
 
 
 def build(options: OptimConfig) -> "CrossEntropy":
@@ -31,9 +31,9 @@ class CrossEntropy:
             raise ValueError(f"label_smoothing must be at least 0 and less than 1, not {label_smoothing}")
         self.label_smoothing = label_smoothing
 
-    def __call__(self, model: Seq2Seq, batch: TrainingBatch, *, teacher_forcing: float = 1.0) -> LossOutput:
+    def __call__(self, model: Seq2Seq, batch: TrainingBatch, moment: Moment = NO_MOMENT) -> LossOutput:
         # The model is called, not its methods, so that wrappers such as torch.compile's see the whole forward pass.
-        decoded = model(batch.source, batch.source_mask, batch.target_in, teacher_forcing=teacher_forcing)
+        decoded = model(batch.source, batch.source_mask, batch.target_in, teacher_forcing=moment.teacher_forcing)
         positions = real_positions(batch.target_mask, batch.num_target_tokens)  # (N,)
         states = decoded.states.flatten(0, 1).index_select(0, positions)  # (N, D)
         targets = batch.target_out.flatten().index_select(0, positions)  # (N,)
