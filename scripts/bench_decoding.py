@@ -333,7 +333,7 @@ def run_benchmark(options: argparse.Namespace) -> None:
     if options.profile:
         show_profile(run, sources, options)
         return
-    from ctranslate2_model import convert
+    from translator.export.ctranslate2 import convert
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -128,6 +128,15 @@ class Tokenizer:
         (folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
     @property
+    def source_model(self) -> bytes:
+        """SentencePiece's own file for the source, for other programs."""
+        return self._models[0]
+
+    @property
+    def target_model(self) -> bytes:
+        return self._models[-1]
+
+    @property
     def source_vocab_size(self) -> int:
         return self._source.get_piece_size()
 

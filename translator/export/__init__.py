@@ -1,0 +1,1 @@
+"""Finished models in the formats of other libraries: CTranslate2, Hugging Face, ONNX."""

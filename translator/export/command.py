@@ -1,0 +1,150 @@
+"""What `python -m translator.export` does once its options are known."""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+
+from translator.build.data import open_splits
+from translator.command import say
+from translator.errors import UserError
+from translator.export.extras import load_target
+from translator.export.folder import check_free, export_folder
+from translator.export.model_card import model_card
+from translator.export.sample import Comparison, Sample, SampleSearch, Translate, compare, make_sample
+from translator.files.lines import read_lines
+from translator.runs.directory import RunDirectory, resolve_run
+from translator.runs.loading import LoadedRun, load_run
+from translator.runs.translation import translation_options
+
+DEFAULT_BEAM = 5
+SHOWN = 3  # differing lines
+
+
+def run(options: argparse.Namespace) -> None:
+    """Exports, verifies and reports; raises UserError for user errors."""
+    _check_combinations(options)
+    check_free(options.output)
+    target = load_target(options.to)
+    path = resolve_run(options.run)
+    loaded = load_run(path, torch.device("cpu"))
+    target.supported(loaded.model)
+    sample = make_sample(loaded, _sample_pairs(options, loaded), options.sample_size)
+    details = {"to": options.to, "run": path.resolve().name, "quantization": options.quantization}
+    with export_folder(options.output, details) as folder:
+        say(f"Writing {options.output} …")
+        if options.to == "ctranslate2":
+            target.write(loaded.model, loaded.tokenizer, folder, options.quantization)
+        else:
+            target.write(loaded, folder)
+        is_exact = options.quantization == "float32"
+        translate = partial(target.translate, folder)
+        comparisons = _compare_all(loaded, sample, translate)
+        if is_exact and any(comparison.differing for comparison in comparisons):
+            _refuse(sample, translate, comparisons)
+        checks = [str(comparison) for comparison in comparisons]
+        if options.shortlist:
+            checks += _add_shortlist(loaded, sample, folder, target.translate)
+        usage = target.USAGE.replace("FOLDER", options.output.name)
+        card = model_card(
+            RunDirectory(path),
+            loaded.config,
+            target=options.to,
+            usage=usage,
+            packages=target.PACKAGES,
+            checks=checks,
+            license_id=options.license,
+        )
+        (folder / "README.md").write_text(card, encoding="utf-8")
+    print(f"{options.output}: {options.to}, {options.quantization}, {_size(options.output) / 1e6:.1f} MB")
+
+
+def _check_combinations(options: argparse.Namespace) -> None:
+    if options.to != "ctranslate2":
+        if options.quantization != "float32":
+            raise UserError(f"--quantization {options.quantization}: for --to ctranslate2 only")
+        if options.shortlist:
+            raise UserError("--shortlist: for --to ctranslate2 only")
+    if options.reference and not options.sample:
+        raise UserError(f"--reference {options.reference}: needs --sample, the lines that it translates")
+    if not options.license.strip() or not all(c.isalnum() or c in "-._" for c in options.license):
+        raise UserError(f"--license {options.license}: give an identifier such as apache-2.0 or cc-by-4.0")
+
+
+# ---- the sample ----
+
+
+def _sample_pairs(options: argparse.Namespace, loaded: LoadedRun) -> Sequence[tuple[str, str | None]]:
+    """The lines of --sample, else the pairs of the run's validation set."""
+    if options.sample:
+        lines = list(read_lines(options.sample))
+        references: list[str | None] = [*read_lines(options.reference)] if options.reference else [None] * len(lines)
+        if len(references) != len(lines):
+            raise UserError(
+                f"--reference {options.reference}: has {len(references)} lines and --sample {len(lines)}; give a line "
+                "for each"
+            )
+        return list(zip(lines, references, strict=True))
+    try:
+        return list(open_splits(loaded.config.data).valid)
+    except (UserError, OSError) as error:
+        raise UserError(f"the run's validation set cannot be read ({error}); give other lines with --sample FILE") from None
+
+
+def _compare_all(loaded: LoadedRun, sample: Sample, translate: Translate) -> list[Comparison]:
+    comparisons = []
+    for beam_size in (1, max(2, min(loaded.config.decode.beam_size, DEFAULT_BEAM))):
+        comparisons.append(compare(loaded, sample, translate, SampleSearch(beam_size)))
+        say(f"  {comparisons[-1]}")
+    return comparisons
+
+
+def _refuse(sample: Sample, translate: Translate, comparisons: Sequence[Comparison]) -> NoReturn:
+    """Fails, after showing a few of the lines that are to blame."""
+    for comparison in comparisons:
+        for line in comparison.differing[:SHOWN]:
+            (theirs,) = translate([sample.lines[line]], comparison.search)
+            say(f"  {comparison.search.name}, {sample.lines[line]!r}: {theirs!r}")
+    raise UserError(
+        "the exported model translates differently from the run, so nothing was written; please report it with the "
+        "lines above"
+    )
+
+
+# ---- the shortlist ----
+
+
+def _add_shortlist(
+    loaded: LoadedRun, sample: Sample, folder: Path, translate: Callable[..., list[str]]
+) -> list[str]:
+    """Writes the vocabulary map and measures what it changes."""
+    from translator.export.shortlist import FILE, write_shortlist
+
+    normalize = translation_options(loaded.config)["normalize"] or (lambda text: text)
+    pairs = chain.from_iterable(corpus for corpus, _ in open_splits(loaded.config.data).train)
+    normalized = ((normalize(source), normalize(target)) for source, target in pairs)
+    say("Learning the shortlist from the training corpus …")
+    num_pairs = write_shortlist(normalized, loaded.tokenizer, folder / FILE)
+    search = SampleSearch(min(loaded.config.decode.beam_size, DEFAULT_BEAM))
+    outputs, seconds = [], []
+    for use_shortlist in (False, True):
+        translate(folder, sample.lines[:1], search, use_shortlist)  # warm-up
+        start = time.perf_counter()
+        outputs.append(translate(folder, sample.lines, search, use_shortlist))
+        seconds.append(time.perf_counter() - start)
+    num_equal = sum(one == other for one, other in zip(*outputs, strict=True))
+    check = (
+        f"shortlist from {num_pairs:,} pairs (use_vmap=True): {num_equal} of {len(sample.lines)} translations equal, "
+        f"{seconds[0] / seconds[1]:.2f} times as fast"
+    )
+    say(f"  {check}")
+    return [check]
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,23 @@
+"""The optional libraries, with one line that says what to install where one is missing."""
+
+import importlib
+from types import ModuleType
+
+from translator.errors import UserError
+
+
+def load_target(name: str) -> ModuleType:
+    """The module that exports to a library, such as `translator.export.ctranslate2`."""
+    return load(f"translator.export.{name}", f"--to {name}", "export")
+
+
+def load(module: str, needed_by: str, extra: str) -> ModuleType:
+    """A module that imports optional libraries; `needed_by` is what the user asked for."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "translator").split(".")[0] == "translator":
+            raise
+        raise UserError(
+            f"{needed_by}: needs {error.name}, which is not installed; pip install 'translator[{extra}]'"
+        ) from error
