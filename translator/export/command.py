@@ -38,10 +38,7 @@ def run(options: argparse.Namespace) -> None:
     details = {"to": options.to, "run": path.resolve().name, "quantization": options.quantization}
     with export_folder(options.output, details) as folder:
         say(f"Writing {options.output} …")
-        if options.to == "ctranslate2":
-            target.write(loaded.model, loaded.tokenizer, folder, options.quantization)
-        else:
-            target.write(loaded, folder)
+        target.write(loaded, folder, **({"quantization": options.quantization} if options.to == "ctranslate2" else {}))
         is_exact = options.quantization == "float32"
         translate = partial(target.translate, folder)
         comparisons = _compare_all(loaded, sample, translate)
@@ -50,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
         checks = [str(comparison) for comparison in comparisons]
         if options.shortlist:
             checks += _add_shortlist(loaded, sample, folder, target.translate)
-        usage = target.USAGE.replace("FOLDER", options.output.name)
+        usage = target.usage(loaded).replace("FOLDER", options.output.resolve().name)
         card = model_card(
             RunDirectory(path),
             loaded.config,

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import LearnedPositions, SinusoidalPositions
-from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.export.folder import SENTENCEPIECE_FILES, save_sentencepiece
 from translator.export.sample import SampleSearch
@@ -23,6 +22,7 @@ from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
 from translator.models.base import Seq2Seq
 from translator.models.transformer import Transformer
 from translator.models.transformer_layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from translator.runs.loading import LoadedRun
 
 ACTIVATIONS = {
     "relu": common_spec.Activation.RELU,
@@ -50,11 +50,16 @@ print(target.decode(result.hypotheses[0]))
 NEVER = -1e4  # bias of pieces that are never to be written; representable in float16
 
 
-def write(model: Seq2Seq, tokenizer: Tokenizer, folder: Path, quantization: str = "float32") -> None:
+def usage(run: LoadedRun) -> str:
+    return USAGE
+
+
+def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
     """Writes everything that is needed to translate text with CTranslate2 into an empty folder."""
+    tokenizer = run.tokenizer
     pieces = tokenizer.source_pieces(range(tokenizer.source_vocab_size))
     target_pieces = tokenizer.target_pieces(range(tokenizer.target_vocab_size))
-    convert(model, folder, pieces, target_pieces, quantization, never=(PAD, BOS))
+    convert(run.model, folder, pieces, target_pieces, quantization, never=(PAD, BOS))
     save_sentencepiece(tokenizer, folder)
 
 
