@@ -36,6 +36,7 @@ ALLOWED = {
         *{"export", "runs", "config", "decoding", "evaluation", "data", "models", "attention", "schema"},
         *EVERYWHERE,
     },
+    "engines": {"engines", "export", "runs", "config", "decoding", "schema.decode"} | EVERYWHERE,
     "demo": {"demo", "data.corpus"} | EVERYWHERE,
     "plots": {"plots"} | EVERYWHERE,
     "schema": {"schema", "errors", "ids"},

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
+from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
 from translator.errors import UserError
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
@@ -24,11 +25,23 @@ class Translator(LineTranslator):
     """A trained model that translates lines of text; see `LineTranslator` for its methods."""
 
     @classmethod
-    def load(cls, run_dirs: str | Path | Sequence[str | Path], device: str = "auto", **options: Any) -> Self:
+    def load(
+        cls,
+        run_dirs: str | Path | Sequence[str | Path],
+        device: str = "auto",
+        *,
+        engine: str = TORCH,
+        int8: bool = False,
+        **options: Any,
+    ) -> Self:
         """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
 
-        `options` are search options, such as beam_size=1, that differ from the run's; see `SearchOptions`.
+        `engine` is torch, ctranslate2 (faster on CPUs; `int8` in lower precision) or auto, which is ctranslate2 where
+        it is installed and can do what is asked for. `options` are search options, such as beam_size=1, that differ
+        from the run's; see `SearchOptions`.
         """
+        if engine == CTRANSLATE2 and device == "auto":
+            device = "cpu"
         given = [run_dirs] if isinstance(run_dirs, str | Path) else run_dirs
         folders = [resolve_run(Path(folder)) for folder in given]
         try:
@@ -47,4 +60,5 @@ class Translator(LineTranslator):
         models = [run.model for run in runs]
         translator = cls(models, runs[0].tokenizer, chosen, **translation_options(runs[0].config))
         translator.options = translator.options.changed(**options)
+        translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
         return translator

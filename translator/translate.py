@@ -72,6 +72,13 @@ def _add_machine_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument(
         "--errors", choices=["strict", "replace"], default="strict", help="what to do with invalid UTF-8"
     )
+    group.add_argument(
+        "--engine",
+        choices=["torch", "ctranslate2", "auto"],
+        default="torch",
+        help="what searches: torch, ctranslate2 (faster on CPUs) or auto, the latter where it can; default: torch",
+    )
+    group.add_argument("--int8", action="store_true", help="compute in 8 bits; faster, less exact; needs ctranslate2")
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")
     group.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
 

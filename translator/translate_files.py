@@ -53,7 +53,9 @@ def run(options: argparse.Namespace) -> None:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
     with naming_flags(SearchOptions):
-        translator = Translator.load(models, options.device, **given(options, SearchOptions))
+        translator = Translator.load(
+            models, options.device, engine=options.engine, int8=options.int8, **given(options, SearchOptions)
+        )
     if translator.device.type == "cpu":
         keep_memory()
     translator.split_sentences = options.split_sentences
@@ -122,6 +124,8 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     prefix = hashlib.sha256(options.prefix.read_bytes()).hexdigest() if options.prefix else None
     search = asdict(translator.options)
     del search["batch_tokens"]  # it only changes the speed
+    if translator.engine is not None:
+        settings["engine"] = translator.engine.name
     return settings | {"models": models, "prefix": prefix, "search": search}
 
 

@@ -17,7 +17,10 @@ from translator.decoding.search import SearchOptions
 
 class SlowTranslator(Translator):
     @classmethod
-    def load(cls, run_dirs: object, device: str = "auto", **options: Any) -> "SlowTranslator":  # type: ignore[override]
+    def load(  # type: ignore[override]
+        cls, run_dirs: object, device: str = "auto", *, engine: str = "torch", int8: bool = False, **options: Any
+    ) -> "SlowTranslator":
+        assert engine == "torch"
         tokenizer = ByteTokenizer()
         model = CopyModel(tokenizer.target_vocab_size)
         search = SearchOptions(beam_size=2).changed(**options)

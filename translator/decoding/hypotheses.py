@@ -49,9 +49,14 @@ def length_limits(
     source_lengths = (source_mask.sum(1) - 1).clamp_min(0).tolist()  # without the source's EOS
     shortest, longest = [], []
     for sentence, length in enumerate(source_lengths):
-        prefix_length = len(prefixes[sentence]) if prefixes else 0
-        maximum = max(1, int(options.max_length_ratio * length + options.max_length_extra))
-        longest.append(maximum + prefix_length)
-        minimum = max(options.min_length, int(options.min_length_ratio * length))
-        shortest.append(min(minimum, longest[-1]))
+        minimum, maximum = length_limit(length, options, len(prefixes[sentence]) if prefixes else 0)
+        shortest.append(minimum)
+        longest.append(maximum)
     return shortest, longest
+
+
+def length_limit(source_length: int, options: SearchOptions, prefix_length: int = 0) -> tuple[int, int]:
+    """The limits of one sentence, whose source has so many pieces without EOS."""
+    maximum = prefix_length + max(1, int(options.max_length_ratio * source_length + options.max_length_extra))
+    minimum = max(options.min_length, int(options.min_length_ratio * source_length))
+    return min(minimum, maximum), maximum

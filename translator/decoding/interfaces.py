@@ -6,6 +6,23 @@ from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
+from translator.decoding.hypotheses import Hypothesis
+from translator.schema.decode import SearchOptions
+
+
+class SearchEngine(Protocol):
+    """A search outside torch. It may leave sentences to ours, and must find the same hypotheses for the others."""
+
+    @property
+    def name(self) -> str: ...
+    def accepts(self, options: SearchOptions) -> bool:
+        """Whether it can search with these options; raises an OptionError if nothing else is to do so."""
+        ...
+
+    def find(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis] | None]:
+        """The hypotheses of each source; None where they are left to our own search."""
+        ...
+
 
 class TextTokenizer(Protocol):
     def encode_source(self, texts: list[str]) -> list[list[int]]: ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from translator.decoding.alignment import SplitWords, align_words
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.forbidden_words import Spellings, forbidden_sequences
 from translator.decoding.forced_decoding import Forced, score_targets
-from translator.decoding.interfaces import BLANK, AttentionMap, Output, TextTokenizer, Translation
+from translator.decoding.interfaces import BLANK, AttentionMap, Output, SearchEngine, TextTokenizer, Translation
 from translator.decoding.memory import SearchMemory
 from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
 from translator.decoding.search import Hypothesis, SearchOptions, search
@@ -22,6 +23,7 @@ from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq, evaluation_mode
 
 SHORTEST = 8  # pieces that a sentence counts for at least, so that batches of one-word lines stay small
+Ranking = Callable[[list[Hypothesis]], list[Hypothesis]]
 
 
 @dataclass
@@ -44,7 +46,7 @@ class LineTranslator:
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
     step of a search; where it says so, the translation is given up with `Interrupted`. `make_utility` gives the utility
-    that `options.mbr_utility` names, for minimum Bayes risk.
+    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class LineTranslator:
         split_words: SplitWords = str.split,
         interrupted: Callable[[], bool] = lambda: False,
         make_utility: Callable[[str], PairwiseUtility] | None = None,
+        engine: SearchEngine | None = None,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -74,6 +77,7 @@ class LineTranslator:
         self.split_words = split_words
         self.interrupted = interrupted
         self.make_utility = make_utility
+        self.engine = engine
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
@@ -109,11 +113,17 @@ class LineTranslator:
             most = [sentences // num_together for sentences in most]
             indices = self._batches([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
-            need_any = need_alignment or need_attention
+            engine = self.engine if self.engine is not None and self.engine.accepts(options) else None
             forbidden = self._forbidden()
 
             def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
-                self._search(batch, options, rank, forbidden, need_any, abandoned)
+                if engine is not None:
+                    self._ask(engine, batch, options, rank, abandoned)
+                remaining = [part for part in batch if not part.hypotheses]
+                if remaining:
+                    self._search(remaining, options, rank, forbidden, abandoned)
+                if need_alignment or need_attention:
+                    self._attend(batch)
                 advance(sum(part.is_first for part in batch))
 
             for_each(work, batches, self.device, at_most=num_together)
@@ -211,7 +221,7 @@ class LineTranslator:
         source = source.to(self.device)
         return source, source != PAD  # (B, S)
 
-    def _ranking(self) -> Callable[[list[Hypothesis]], list[Hypothesis]]:
+    def _ranking(self) -> Ranking:
         """What is made of the hypotheses of a search: with minimum Bayes risk, the best by expected utility."""
         if self.options.mbr == 0:
             return lambda hypotheses: hypotheses
@@ -225,22 +235,35 @@ class LineTranslator:
 
         return rank
 
+    def _ask(
+        self,
+        engine: SearchEngine,
+        parts: list[_Part],
+        options: SearchOptions,
+        rank: Ranking,
+        abandoned: Callable[[], bool],
+    ) -> None:
+        """Lets the engine search; what it leaves to us has no hypotheses afterwards."""
+        self._stop_if_interrupted(abandoned)
+        asked = [part for part in parts if not part.prefix]
+        found = engine.find([part.ids for part in asked], options) if asked else []
+        for part, hypotheses in zip(asked, found, strict=True):
+            part.hypotheses = rank(hypotheses) if hypotheses else []
+
+    def _stop_if_interrupted(self, abandoned: Callable[[], bool]) -> None:
+        if abandoned() or self.interrupted():
+            raise Interrupted
+
     def _search(
         self,
         parts: list[_Part],
         options: SearchOptions,
-        rank: Callable[[list[Hypothesis]], list[Hypothesis]],
+        rank: Ranking,
         forbidden: Spellings,
-        need_attention: bool,
         abandoned: Callable[[], bool],
     ) -> None:
-        def stop_if_interrupted() -> None:
-            if abandoned() or self.interrupted():
-                raise Interrupted
-
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
-        seeds = [part.seed for part in parts]
         found = search(
             self.model,
             source,
@@ -248,18 +271,20 @@ class LineTranslator:
             options,
             prefixes=prefixes,
             forbidden=forbidden,
-            seeds=seeds,
-            before_step=stop_if_interrupted,
+            seeds=[part.seed for part in parts],
+            before_step=partial(self._stop_if_interrupted, abandoned),
         )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = rank(hypotheses)
-        if need_attention:
-            # The finished output is fed to the model once more, so that the search need not keep track of attention.
-            for number in range(max(len(part.hypotheses) for part in parts)):
-                targets = [part.hypotheses[min(number, len(part.hypotheses) - 1)].ids for part in parts]
-                scored = score_targets(self.model, source, mask, targets, need_attention=True)
-                for part, forced in zip(parts, scored, strict=True):
-                    part.forced.append(forced)
+
+    def _attend(self, parts: list[_Part]) -> None:
+        """Feeds finished outputs to the model once more, so that the search need not keep track of attention."""
+        source, mask = self._tensors([part.ids for part in parts])
+        for number in range(max(len(part.hypotheses) for part in parts)):
+            targets = [part.hypotheses[min(number, len(part.hypotheses) - 1)].ids for part in parts]
+            scored = score_targets(self.model, source, mask, targets, need_attention=True)
+            for part, forced in zip(parts, scored, strict=True):
+                part.forced.append(forced)
 
     def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
         """The translations of a line from those of its parts: the best of each part form the best, and so on."""
