@@ -9,11 +9,10 @@ import torch
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
+from translator.export.ctranslate2 import convert
 from translator.ids import BOS, EOS, PAD
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
-
-from translator.export.ctranslate2 import convert
 
 VOCAB = 60
 NAMES = [str(piece) for piece in range(VOCAB)]
@@ -63,9 +62,7 @@ def test_scores_and_searches_agree(options: dict[str, str], tmp_path: Path) -> N
     engine = ctranslate2.Translator(str(tmp_path / "never"), compute_type="float32", intra_threads=1)
     greedy = SearchOptions(beam_size=1, max_length_ratio=0, max_length_extra=MAX_LENGTH)
     found = [hypotheses[0].ids for hypotheses in search(model, source, source != PAD, greedy)]
-    results = engine.translate_batch(
-        pieces([line[:-1] for line in lines]), beam_size=1, max_decoding_length=MAX_LENGTH
-    )
+    results = engine.translate_batch(pieces([line[:-1] for line in lines]), beam_size=1, max_decoding_length=MAX_LENGTH)
     assert pieces(found) == [result.hypotheses[0] for result in results]
     assert len({tuple(ids) for ids in found}) > 2
 

@@ -36,9 +36,7 @@ def fingerprint(directory: RunDirectory, run: LoadedRun) -> str:
     )[:16]
 
 
-def converted(
-    directory: RunDirectory, run: LoadedRun, kind: str, convert: Callable[[Path], None]
-) -> ConvertedModel:
+def converted(directory: RunDirectory, run: LoadedRun, kind: str, convert: Callable[[Path], None]) -> ConvertedModel:
     """The folder of the converted model; `convert` fills it, unless that was done before and nothing has changed."""
     prefix = f"ctranslate2-{kind}-"
     name = prefix + fingerprint(directory, run)

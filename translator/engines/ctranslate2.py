@@ -1,8 +1,8 @@
 """Search with CTranslate2. Its translations are those of our own search, up to the rounding of float32.
 
-Both searches keep the same hypotheses and stop by the same rule when scores are divided by the length. CTranslate2 knows
-one maximum length for a batch and other rules at the shortest and longest length, so it searches without limits of its
-own; a sentence in which one of them matters, or with a forced prefix, is left to torch.
+Both searches keep the same hypotheses and stop by the same rule when scores are divided by the length. CTranslate2
+knows one maximum length for a batch and other rules at the shortest and longest length, so it searches without limits
+of its own; a sentence in which one of them matters, or with a forced prefix, is left to torch.
 """
 
 from collections.abc import Sequence

@@ -90,7 +90,9 @@ def _sample_pairs(options: argparse.Namespace, loaded: LoadedRun) -> Sequence[tu
     try:
         return list(open_splits(loaded.config.data).valid)
     except (UserError, OSError) as error:
-        raise UserError(f"the run's validation set cannot be read ({error}); give other lines with --sample FILE") from None
+        raise UserError(
+            f"the run's validation set cannot be read ({error}); give other lines with --sample FILE"
+        ) from None
 
 
 def _compare_all(loaded: LoadedRun, sample: Sample, translate: Translate) -> list[Comparison]:
@@ -116,9 +118,7 @@ def _refuse(sample: Sample, translate: Translate, comparisons: Sequence[Comparis
 # ---- the shortlist ----
 
 
-def _add_shortlist(
-    loaded: LoadedRun, sample: Sample, folder: Path, translate: Callable[..., list[str]]
-) -> list[str]:
+def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path, translate: Callable[..., list[str]]) -> list[str]:
     """Writes the vocabulary map and measures what it changes."""
     from translator.export.shortlist import FILE, write_shortlist
 

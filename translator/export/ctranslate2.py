@@ -101,7 +101,7 @@ def specification(
         _set_positions(side, getattr(transformer, positions), embedding.embedding_dim)
         if not isinstance(getattr(transformer, norm), nn.Identity):
             _set_norm(side.layer_norm, getattr(transformer, norm))
-    bias = embeddings.output_bias
+    bias: Tensor | None = embeddings.output_bias
     if never:
         bias = torch.zeros(embeddings.target.num_embeddings) if bias is None else bias.detach().clone()
         bias[list(never)] = NEVER
@@ -136,7 +136,7 @@ def supported(model: Seq2Seq) -> Transformer:
 
 
 def _empty_specification(num_encoder_layers: int, layers: Sequence[DecoderLayer]) -> transformer_spec.TransformerSpec:
-    """A specification of this architecture; its two sides are made here because `from_config` drops rotary positions."""
+    """A specification of this architecture, made of its two sides, since `from_config` drops rotary positions."""
     attention, residual, feedforward = layers[0].self_attention, layers[0].self_residual, layers[0].feedforward
     options = {
         "pre_norm": residual.pre_norm,

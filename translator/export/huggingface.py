@@ -147,9 +147,7 @@ def _are_all_tied(model: Transformer) -> bool:
     return embeddings.source.weight is embeddings.target.weight is embeddings.output_weight
 
 
-def _embeddings(
-    model: Transformer, configuration: PreTrainedConfig, order: Tensor
-) -> Iterator[tuple[str, Tensor]]:
+def _embeddings(model: Transformer, configuration: PreTrainedConfig, order: Tensor) -> Iterator[tuple[str, Tensor]]:
     embeddings, num_rows = model.embeddings, configuration.vocab_size
 
     def filled(weight: Tensor) -> Tensor:

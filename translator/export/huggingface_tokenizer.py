@@ -77,9 +77,7 @@ def _model(kind: str, processor: sentencepiece.SentencePieceProcessor, pieces: l
         return models.Unigram(scores, unk_id=UNK, byte_fallback=has_bytes)
     numbers = {piece: number for number, piece in enumerate(pieces)}
     merges = _merges(processor, pieces) if kind == "bpe" else []  # characters are never joined
-    return models.BPE(
-        vocab=numbers, merges=merges, unk_token=pieces[UNK], fuse_unk=True, byte_fallback=has_bytes
-    )
+    return models.BPE(vocab=numbers, merges=merges, unk_token=pieces[UNK], fuse_unk=True, byte_fallback=has_bytes)
 
 
 def _merges(processor: sentencepiece.SentencePieceProcessor, pieces: list[str]) -> list[tuple[str, str]]:
