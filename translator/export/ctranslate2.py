@@ -160,7 +160,7 @@ def _epsilon(norm: nn.Module) -> float:
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().to("cpu", torch.float32).numpy()
+    return tensor.detach().to("cpu", torch.float32).numpy().copy()  # since quantization overwrites it
 
 
 def _set_linear(spec: model_spec.LayerSpec, weight: Tensor, bias: Tensor | None) -> None:

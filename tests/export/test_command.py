@@ -1,0 +1,126 @@
+"""`python -m translator.export` on small runs: what it writes, verifies and refuses."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.exported_runs import PAIRS, SMALL, lstm_run, make_run
+from support.processes import environment
+from translator.export import extras
+from translator.export import ctranslate2 as ctranslate2_export
+from translator.export.__main__ import main
+from translator.runs.loading import LoadedRun
+from translator.schema.model import TransformerConfig
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("runs") / "run")
+
+
+def program(folder: Path) -> str:
+    """The program in the model card."""
+    (found,) = re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    return str(found)
+
+
+def run_program(folder: Path, source: str) -> str:
+    code = program(folder).replace("Hello!", source)
+    assert source in code
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder.parent, env=environment(), capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_an_export_to_ctranslate2_translates_as_the_run_and_as_its_card_says(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "exported"
+    assert main([str(run), "--to", "ctranslate2", "-o", str(folder), "--shortlist", "--license", "cc0-1.0"]) == 0
+    said = capsys.readouterr()
+    assert "greedy: 6 of 6 translations equal" in said.err
+    assert "beam 3: 6 of 6 translations equal" in said.err
+    assert "shortlist from 6 pairs (use_vmap=True): 6 of 6 translations equal" in said.err
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    for expected in ("license: cc0-1.0", "| validation | BLEU | 12.34 | `the signature` |", "6 of 6", "`train`"):
+        assert expected in card
+    assert str(run.parent) not in card
+    assert run_program(folder, PAIRS[0][0]) == PAIRS[0][1]  # which the model has learnt by heart
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["exported"]
+
+
+def test_int8_reports_how_much_it_changes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "exported"
+    assert main([str(run), "--to", "ctranslate2", "--quantization", "int8", "-o", str(folder)]) == 0
+    shares = re.findall(r"(\d) of 6 translations equal; BLEU [\d.]+ here, [\d.]+ there \([+-][\d.]+\)", capsys.readouterr().err)
+    assert len(shares) == 2
+    assert json.loads((folder / "export.json").read_text(encoding="utf-8"))["quantization"] == "int8"
+
+
+def test_an_export_that_translates_differently_is_not_written(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = ctranslate2_export.write
+
+    def write_wrongly(loaded: LoadedRun, folder: Path, quantization: str) -> None:
+        loaded.model.embeddings.target.weight.data[260:].mul_(-1)  # type: ignore[union-attr]
+        try:
+            write(loaded, folder, quantization)
+        finally:
+            loaded.model.embeddings.target.weight.data[260:].mul_(-1)  # type: ignore[union-attr]
+
+    monkeypatch.setattr(ctranslate2_export, "write", write_wrongly)
+    assert main([str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported")]) == 2
+    assert "translates differently" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_exported_is_refused_in_one_line(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relative = make_run(tmp_path / "a" / "relative", TransformerConfig(**SMALL, positions="relative"), num_updates=0)
+    moved = make_run(tmp_path / "b" / "moved", num_updates=0)
+    (moved.parent / "valid.en").unlink()
+    (tmp_path / "one.txt").write_text("A line.\n", encoding="utf-8")
+    (tmp_path / "two.txt").write_text("Eine Zeile.\nNoch eine.\n", encoding="utf-8")
+    to = ["--to", "ctranslate2"]
+    for arguments, expected in (
+        ([str(lstm_run(tmp_path / "c" / "lstm")), *to], "has no LSTM"),
+        ([str(relative), *to], "model.positions=relative"),
+        ([str(moved), *to], "valid.en.* give other lines with --sample FILE"),
+        ([str(tmp_path / "nothing"), *to], "no such directory"),
+        ([str(run), "--to", "huggingface", "--quantization", "int8"], "--quantization int8: for --to ctranslate2"),
+        ([str(run), "--to", "huggingface", "--shortlist"], "--shortlist: for --to ctranslate2"),
+        ([str(run), *to, "--license", "a b"], "--license a b: give an identifier"),
+        ([str(run), *to, "--reference", str(tmp_path / "one.txt")], "needs --sample"),
+        ([str(run), *to, "--sample", str(tmp_path / "one.txt"), "--reference", str(tmp_path / "two.txt")], "2 lines"),
+    ):
+        assert main([*arguments, "-o", str(tmp_path / "exported")]) == 2, expected
+        error = capsys.readouterr().err
+        assert re.search(expected, error), error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "exported").exists()
+
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'ctranslate2'", name="ctranslate2")
+
+    monkeypatch.setattr(extras.importlib, "import_module", missing)
+    assert main([str(run), *to, "-o", str(tmp_path / "exported")]) == 2
+    assert "pip install 'translator[export]'" in capsys.readouterr().err
+
+
+def test_a_sample_of_ones_own_takes_the_place_of_the_validation_set(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "lines.txt"
+    lines.write_text("\n".join(source for source, _ in PAIRS[:2]) + "\n\n   \n", encoding="utf-8")
+    arguments = [str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported"), "--sample", str(lines)]
+    assert main(arguments) == 0
+    error = capsys.readouterr().err
+    assert "greedy: 2 of 2 translations equal\n" in error  # blank lines are no sentences, and there is no reference
+    assert main([*arguments, "--sample-size", "1"]) == 0  # over the earlier export
+    assert "greedy: 1 of 1 translations equal" in capsys.readouterr().err
