@@ -10,8 +10,8 @@ import pytest
 
 from support.exported_runs import PAIRS, SMALL, lstm_run, make_run
 from support.processes import environment
-from translator.export import extras
 from translator.export import ctranslate2 as ctranslate2_export
+from translator.export import extras
 from translator.export.__main__ import main
 from translator.runs.loading import LoadedRun
 from translator.schema.model import TransformerConfig
@@ -56,7 +56,9 @@ def test_an_export_to_ctranslate2_translates_as_the_run_and_as_its_card_says(
 def test_int8_reports_how_much_it_changes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "exported"
     assert main([str(run), "--to", "ctranslate2", "--quantization", "int8", "-o", str(folder)]) == 0
-    shares = re.findall(r"(\d) of 6 translations equal; BLEU [\d.]+ here, [\d.]+ there \([+-][\d.]+\)", capsys.readouterr().err)
+    shares = re.findall(
+        r"(\d) of 6 translations equal; BLEU [\d.]+ here, [\d.]+ there \([+-][\d.]+\)", capsys.readouterr().err
+    )
     assert len(shares) == 2
     assert json.loads((folder / "export.json").read_text(encoding="utf-8"))["quantization"] == "int8"
 

@@ -84,7 +84,12 @@ def test_what_has_no_class_is_refused(model: torch.nn.Module, named: str) -> Non
     ("kind", "joint", "norm_order"), [("bpe", True, "pre"), ("unigram", False, "post")], ids=["joint", "separate"]
 )
 def test_a_run_is_exported_and_used_as_its_card_says(
-    kind: str, joint: bool, norm_order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    joint: bool,
+    norm_order: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tie = "all" if joint else "target"
     model = TransformerConfig(**SMALL, norm_order=norm_order, tie_embeddings=tie)  # type: ignore[arg-type]

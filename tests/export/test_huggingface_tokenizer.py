@@ -20,6 +20,9 @@ TRICKY = [
 ]
 
 
+CHARACTERS = st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("thesmalhou äß<>/0x▁ "))
+
+
 @pytest.fixture(scope="module", params=["bpe", "unigram", "char"])
 def both(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -43,7 +46,11 @@ def test_tricky_texts(both: tuple[Tokenizer, PreTrainedTokenizerFast]) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(text=st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("thesmalhou äß<>/0x▁ ")), max_size=30))
+@given(
+    text=st.text(
+        st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("thesmalhou äß<>/0x▁ ")), max_size=30
+    )
+)
 def test_any_text(both: tuple[Tokenizer, PreTrainedTokenizerFast], text: str) -> None:
     check(both, text)
 

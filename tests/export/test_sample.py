@@ -1,7 +1,6 @@
 """How the translations of an export are compared with those of the run."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import torch

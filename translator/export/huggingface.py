@@ -19,6 +19,7 @@ from transformers import (
     PegasusConfig,
     PreTrainedConfig,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import LearnedPositions, SinusoidalPositions
@@ -234,6 +235,7 @@ def _generation(options: SearchOptions, has_unknown: bool) -> GenerationConfig:
 
 def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
     """Translations by `transformers` alone, as users of the folder get them."""
+    disable_progress_bar()
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     has_two = (folder / TARGET_TOKENIZER).is_dir()
     target = AutoTokenizer.from_pretrained(folder / TARGET_TOKENIZER) if has_two else tokenizer

@@ -85,15 +85,19 @@ def make_sample(run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: i
     return Sample([line for line, _ in chosen], references if len(references) == len(chosen) else None)
 
 
-def compare(run: LoadedRun, sample: Sample, translate: Translate, search: SampleSearch) -> Comparison:
-    """What our search and the target library make of the sample."""
-    options = SearchOptions(
+def search_options(search: SampleSearch) -> SearchOptions:
+    """The same for our own search."""
+    return SearchOptions(
         beam_size=search.beam_size,
         length_penalty=LengthPenalty.average,
         max_length_ratio=0,
         max_length_extra=search.max_length,
     )
-    translator = LineTranslator(run.model, run.tokenizer, options=options)
+
+
+def compare(run: LoadedRun, sample: Sample, translate: Translate, search: SampleSearch) -> Comparison:
+    """What our search and the target library make of the sample."""
+    translator = LineTranslator(run.model, run.tokenizer, options=search_options(search))
     ours = [translation.outputs[0] for translation in translator.translate_fully(sample.lines)]
     theirs = translate(sample.lines, search)
     finished = [line for line, output in enumerate(ours) if output.num_pieces < search.max_length]

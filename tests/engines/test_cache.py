@@ -1,0 +1,77 @@
+"""Where converted models are kept, and when they are converted again."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from support.exported_runs import make_run
+from translator.engines import cache
+from translator.engines.cache import converted, fingerprint
+from translator.runs.directory import RunDirectory
+from translator.runs.loading import LoadedRun, load_run
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    return RunDirectory(make_run(tmp_path / "runs" / "run", num_updates=0))
+
+
+class Converter:
+    """Counts how often it is asked to convert."""
+
+    def __init__(self) -> None:
+        self.num_calls = 0
+
+    def __call__(self, folder: Path) -> None:
+        self.num_calls += 1
+        (folder / "model.bin").write_bytes(b"model")
+
+
+def load(directory: RunDirectory) -> LoadedRun:
+    return load_run(directory.path, torch.device("cpu"))
+
+
+def test_a_model_is_converted_once_and_again_when_the_weights_change(directory: RunDirectory) -> None:
+    convert = Converter()
+    first = converted(directory, load(directory), "float32", convert)
+    assert first.path.parent == directory.path / "engines"
+    assert converted(directory, load(directory), "float32", convert).path == first.path
+    assert convert.num_calls == 1
+    other = converted(directory, load(directory), "int8", convert)
+    assert other.path != first.path
+    (first.path / "model.bin").write_bytes(b"damage")
+    assert converted(directory, load(directory), "float32", convert).path == first.path
+    assert (first.path / "model.bin").read_bytes() == b"model"
+    assert convert.num_calls == 3
+    before = fingerprint(directory, load(directory))
+    trained = make_run(directory.path.parent / "trained", num_updates=1)
+    (trained / "model.safetensors").replace(directory.weights)
+    assert fingerprint(directory, load(directory)) != before
+    newer = converted(directory, load(directory), "float32", convert)
+    assert newer.path != first.path
+    assert not first.path.exists()  # of weights that are no longer there
+    assert other.path.exists()
+
+
+def test_a_run_that_cannot_be_written_is_converted_elsewhere(
+    directory: RunDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, convert = load(directory), Converter()
+    (directory.path / "engines").write_text("a file, so that no folder can be made here", encoding="utf-8")
+    of_user = converted(directory, run, "float32", convert)
+    assert of_user.path.parent == Path(os.environ["XDG_CACHE_HOME"]) / "translator" / "engines"
+    assert "cannot be written" in caplog.text
+    assert converted(directory, run, "float32", convert).path == of_user.path
+    assert convert.num_calls == 1
+    assert len(caplog.records) == 1
+    cache._user_cache().rename(directory.path / "elsewhere")
+    cache._user_cache().write_text("another file", encoding="utf-8")
+    temporary = converted(directory, run, "float32", convert)
+    assert (temporary.path / "model.bin").exists()
+    assert "is converted each time" in caplog.text
+    path = temporary.path
+    del temporary
+    assert not path.exists()

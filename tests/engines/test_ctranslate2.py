@@ -1,0 +1,223 @@
+"""`engine="ctranslate2"` gives the translations of torch, whatever is asked of it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from support.exported_runs import PAIRS, SMALL, lstm_run, make_run
+from support.processes import environment
+from translator import Translator
+from translator.decoding.interfaces import Translation
+from translator.decoding.line_translator import LineTranslator
+from translator.engines import choice
+from translator.engines.ctranslate2 import CTranslate2Engine
+from translator.errors import UserError
+from translator.schema.model import TransformerConfig
+from translator.translate import main
+
+VARIANTS = {
+    "pre": TransformerConfig(**SMALL),
+    "post": TransformerConfig(
+        **SMALL, norm_order="post", activation="gelu", positions="learned", tie_embeddings="none"
+    ),
+    "rotary": TransformerConfig(**SMALL, norm="rms", activation="swiglu", positions="rotary", tie_embeddings="target"),
+}
+LINES = [
+    *(source for source, _ in PAIRS),
+    "",
+    "A dog reads.",
+    "  ",
+    "Two men run under the red house.",
+    "☃",
+    "She sings the old book.",
+]
+UNSUPPORTED: list[dict[str, Any]] = [
+    {"sample": True},
+    {"forbid": ["Haus"]},
+    {"no_repeat_ngram": 3},
+    {"repetition_penalty": 1.2},
+    {"length_penalty": "gnmt"},
+    {"length_penalty": "none"},
+    {"alpha": 0.0},
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The runs by the names of their variants, each trained once."""
+    made: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            made[name] = make_run(folder / "run", VARIANTS[name], joint=name == "pre", num_updates=25)
+        return made[name]
+
+    return get
+
+
+def both(folder: Path, **options: Any) -> tuple[Translator, Translator]:
+    return (
+        Translator.load(folder, device="cpu", **options),
+        Translator.load(folder, device="cpu", engine="ctranslate2", **options),
+    )
+
+
+def same(ours: list[Translation], theirs: list[Translation]) -> None:
+    assert len(ours) == len(theirs)
+    for our_line, their_line in zip(ours, theirs, strict=True):
+        assert [output.text for output in our_line.outputs] == [output.text for output in their_line.outputs]
+        assert replace(our_line, outputs=[]) == replace(their_line, outputs=[])
+        for one, other in zip(our_line.outputs, their_line.outputs, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-3)
+            assert one.normalized_score == pytest.approx(other.normalized_score, abs=1e-4)
+            assert (one.num_pieces, one.alignment) == (other.num_pieces, other.alignment)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize(
+    "options",
+    [{"beam_size": 1}, {"beam_size": 4, "num_hypotheses": 4}, {"alpha": 0.6}],
+    ids=["greedy", "n-best", "alpha"],
+)
+def test_texts_scores_and_n_best_lists_are_those_of_torch(
+    name: str, options: dict[str, Any], run: Callable[[str], Path]
+) -> None:
+    torch_, fast = both(run(name), **options)
+    same(torch_.translate_fully(LINES), fast.translate_fully(LINES))
+
+
+def test_the_search_is_really_done_by_the_engine(run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
+    monkeypatch.setattr(LineTranslator, "_search", None)
+    learnt = [source for source, _ in PAIRS]
+    assert [bool(text) for text in fast.translate(learnt)] == [True] * len(learnt)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_length_ratio": 0.5, "max_length_extra": 3},
+        {"min_length": 12},
+        {"min_length_ratio": 1.5},
+        {"max_length_ratio": 0.0, "max_length_extra": 5_000},
+    ],
+    ids=["short", "minimum", "minimum ratio", "beyond the positions"],
+)
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_limits_of_length_hold(options: dict[str, Any], beam_size: int, run: Callable[[str], Path]) -> None:
+    """Each sentence has its own, and torch searches where one of them matters."""
+    lines = LINES[:2] if options.get("max_length_extra") == 5_000 else LINES[:4]
+    torch_, fast = both(run("pre"), beam_size=beam_size, **options)
+    same(torch_.translate_fully(lines), fast.translate_fully(lines))
+
+
+def test_prefixes_alignments_and_attention_hold(run: Callable[[str], Path]) -> None:
+    torch_, fast = both(run("pre"))
+    prefixes = ["Ein", "", "Haus", *[""] * (len(LINES) - 3)]
+    wanted: dict[str, Any] = {"prefixes": prefixes, "need_alignment": True, "need_attention": True}
+    ours, theirs = torch_.translate_fully(LINES, **wanted), fast.translate_fully(LINES, **wanted)
+    same(ours, theirs)
+    assert theirs[0].outputs[0].text.startswith("Ein")
+    assert theirs[2].outputs[0].text.startswith("Haus")
+    for our_line, their_line in zip(ours, theirs, strict=True):
+        maps = zip(our_line.outputs[0].attention or [], their_line.outputs[0].attention or [], strict=True)
+        assert all(torch.allclose(one.weights, other.weights, atol=1e-4) for one, other in maps)
+
+
+def test_the_batch_does_not_matter(run: Callable[[str], Path]) -> None:
+    fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
+    together = fast.translate_fully(LINES)
+    fast.options = fast.options.changed(batch_tokens=1)
+    same(together, fast.translate_fully(LINES))
+    same(together[:4], fast.translate_fully(LINES[:4]))
+
+
+def test_int8_translates_too(run: Callable[[str], Path]) -> None:
+    fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2", int8=True)
+    outputs = fast.translate(LINES)
+    assert [bool(output) for output in outputs] == [bool(line.strip()) for line in LINES]
+    exact = Translator.load(run("pre"), device="cpu")
+    same(exact.translate_fully(LINES[:3], prefixes=["Ein"] * 3), fast.translate_fully(LINES[:3], prefixes=["Ein"] * 3))
+
+
+@pytest.mark.parametrize("options", UNSUPPORTED, ids=lambda options: "-".join(options))
+def test_what_it_cannot_do_is_refused_by_name_or_left_to_torch(
+    options: dict[str, Any], run: Callable[[str], Path]
+) -> None:
+    with pytest.raises(UserError, match=next(iter(options))):
+        Translator.load(run("pre"), device="cpu", engine="ctranslate2", **options)
+    expected = Translator.load(run("pre"), device="cpu", **options)
+    automatic = Translator.load(run("pre"), device="cpu", engine="auto", **options)
+    assert automatic.engine is None
+    same(expected.translate_fully(LINES), automatic.translate_fully(LINES))
+    later = Translator.load(run("pre"), device="cpu", engine="auto")  # options may change after loading
+    assert isinstance(later.engine, CTranslate2Engine)
+    later.options = later.options.changed(**options)
+    same(expected.translate_fully(LINES), later.translate_fully(LINES))
+    required = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
+    required.options = required.options.changed(**options)
+    with pytest.raises(UserError, match=next(iter(options))):
+        required.translate(LINES)
+
+
+def test_models_it_cannot_run_are_refused_or_left_to_torch(run: Callable[[str], Path], tmp_path: Path) -> None:
+    lstm = lstm_run(tmp_path / "lstm" / "run")
+    for folders, expected in ((lstm, "LSTM"), ([run("pre"), run("pre")], "ensembles")):
+        with pytest.raises(UserError, match=expected):
+            Translator.load(folders, device="cpu", engine="ctranslate2")
+        assert Translator.load(folders, device="cpu", engine="auto").engine is None
+    with pytest.raises(UserError, match="--int8: torch computes in float32"):
+        Translator.load(run("pre"), device="cpu", int8=True)
+    with pytest.raises(UserError, match="--engine abacus"):
+        Translator.load(run("pre"), device="cpu", engine="abacus")
+
+
+def test_without_the_library_auto_is_torch_and_one_line_says_what_to_install(
+    run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    monkeypatch.delitem(sys.modules, "translator.engines.ctranslate2")
+    monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: None)
+    assert Translator.load(run("pre"), device="cpu", engine="auto").engine is None
+    with pytest.raises(UserError, match=r"pip install 'translator\[fast\]'"):
+        Translator.load(run("pre"), device="cpu", engine="ctranslate2")
+
+
+def test_the_command_writes_the_same_lines_and_resumes_with_the_same_engine_only(
+    run: Callable[[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    text.write_bytes("".join(f"{line}\n" for line in LINES * 6).encode() + b"\xff\n")
+    arguments = [str(text), "--model", str(run("pre")), "--device", "cpu", "--quiet", "-o", str(output)]
+    fast = [*arguments, "--engine", "ctranslate2"]
+    assert main(fast) == 2  # after the first chunk
+    assert json.loads((tmp_path / "out.txt.partial.json").read_text(encoding="utf-8"))["num_lines"] == 64
+    text.write_bytes("".join(f"{line}\n" for line in LINES * 6).encode())
+    capfd.readouterr()
+    assert main([*arguments, "--resume"]) == 2
+    assert "other options" in capfd.readouterr().err
+    assert main([*fast, "--int8", "--resume"]) == 2
+    assert "other options" in capfd.readouterr().err
+    assert main([*fast, "--resume"]) == 0
+    expected = Translator.load(run("pre"), device="cpu").translate(LINES * 6)
+    assert output.read_text(encoding="utf-8").splitlines() == expected
+    assert main([*fast, "--sample"]) == 2
+    assert capfd.readouterr().err.splitlines()[-1].startswith("translate: --sample True: CTranslate2's samples")
+
+
+def test_torch_does_not_load_the_library(run: Callable[[str], Path], tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("A man.\n", encoding="utf-8")
+    code = (
+        "import sys; from translator.translate import main; main(sys.argv[1:]); "
+        "assert 'torch' in sys.modules and 'ctranslate2' not in sys.modules"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "in.txt"), "--model", str(run("pre")), "--device", "cpu"]
+    subprocess.run(command, env=environment(), check=True, capture_output=True)
