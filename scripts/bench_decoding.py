@@ -346,7 +346,7 @@ def run_benchmark(options: argparse.Namespace) -> None:
     if options.profile:
         show_profile(run, sources, options)
         return
-    from translator.export.ctranslate2 import convert
+    from translator.export.ctranslate2_model import convert
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -150,6 +150,7 @@ OF_TRAINING = {"matplotlib", "datasets", "sacrebleu", "tensorboard", "hydra", "p
 USES = {
     "command": "from translator.translate import main; main(['--quiet', '--device', 'cpu', '--model', run, text])",
     "python": "import translator; translator.Translator.load(run, device='cpu').translate(['A dog reads.'])",
+    "engine": "import translator; translator.Translator.load(run, engine='ctranslate2').translate(['A dog reads.'])",
 }
 
 

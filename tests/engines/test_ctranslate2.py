@@ -43,6 +43,7 @@ UNSUPPORTED: list[dict[str, Any]] = [
     {"forbid": ["Haus"]},
     {"no_repeat_ngram": 3},
     {"repetition_penalty": 1.2},
+    {"stop": "exact"},
     {"length_penalty": "gnmt"},
     {"length_penalty": "none"},
     {"alpha": 0.0},
@@ -84,8 +85,8 @@ def same(ours: list[Translation], theirs: list[Translation]) -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize(
     "options",
-    [{"beam_size": 1}, {"beam_size": 4, "num_hypotheses": 4}, {"alpha": 0.6}],
-    ids=["greedy", "n-best", "alpha"],
+    [{"beam_size": 1}, {"beam_size": 4, "num_hypotheses": 4}, {"alpha": 0.6}, {"mbr": 6, "num_hypotheses": 2}],
+    ids=["greedy", "n-best", "alpha", "minimum risk"],
 )
 def test_texts_scores_and_n_best_lists_are_those_of_torch(
     name: str, options: dict[str, Any], run: Callable[[str], Path]

@@ -1,5 +1,6 @@
 """The ONNX graphs compute what our Transformer computes."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from support.exported_runs import PAIRS, SMALL, make_run
 from translator.errors import UserError
 from translator.export.__main__ import main
-from translator.export.onnx import DecoderStepGraph, EncoderGraph, supported, write
+from translator.export.onnx import USAGE, DecoderStepGraph, EncoderGraph, supported, write
 from translator.export.onnx_model import OnnxModel
 from translator.ids import BOS, EOS, PAD
 from translator.models.lstm import LstmSeq2Seq
@@ -59,6 +60,7 @@ def test_what_has_no_graph_is_refused(model: torch.nn.Module, named: str) -> Non
         supported(model)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_exported_graphs_take_any_batch_and_length(tmp_path: Path) -> None:
     run = load_run(make_run(tmp_path / "run", TransformerConfig(**SMALL), num_updates=0), torch.device("cpu"))
     (tmp_path / "exported").mkdir()
@@ -98,3 +100,10 @@ def test_a_run_is_exported_and_used_as_its_card_says(
     translate = names["translate"]
     assert callable(translate)
     assert translate(lines) == [target for _, target in PAIRS]
+
+
+def test_the_documented_program_is_that_of_the_card() -> None:
+    """Which another test runs."""
+    page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert program.strip() == USAGE.replace("FOLDER", "exported").strip()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from translator.errors import OptionError, UserError
 from translator.export.extras import load
 from translator.runs.loading import LoadedRun
-from translator.schema.decode import LengthPenalty, SearchOptions
+from translator.schema.decode import LengthPenalty, SearchOptions, Stop
 
 if TYPE_CHECKING:
     from translator.engines.ctranslate2 import CTranslate2Engine
@@ -24,6 +24,7 @@ def check_options(options: SearchOptions) -> None:
         "forbid": (options.forbid, "CTranslate2 changes all probabilities when it forbids a word"),
         "no_repeat_ngram": (options.no_repeat_ngram, "CTranslate2 changes all probabilities when it forbids a piece"),
         "repetition_penalty": (options.repetition_penalty != 1, "the ctranslate2 engine has none"),
+        "stop": (options.beam_size > 1 and options.stop is not Stop.first, "the ctranslate2 engine has `first` only"),
     }
     for name, (is_used, reason) in refused.items():
         if is_used:
@@ -55,7 +56,7 @@ def choose_engine(
             raise UserError("--model: CTranslate2 has no ensembles; give one run, or --engine torch")
         if device != "cpu":
             raise UserError(f"--device {device}: the ctranslate2 engine runs on the CPU; give cpu, or --engine torch")
-        check_options(options)
+        check_options(options.for_candidates())
         if not is_required and importlib.util.find_spec("ctranslate2") is None:
             return None
         module = load("translator.engines.ctranslate2", f"--engine {engine}", "fast")

@@ -15,7 +15,7 @@ from translator.decoding.hypotheses import Hypothesis, hypothesis, length_limit,
 from translator.engines.cache import converted
 from translator.engines.choice import check_options
 from translator.errors import OptionError
-from translator.export.ctranslate2 import MAX_POSITIONS, convert, supported
+from translator.export.ctranslate2_model import MAX_POSITIONS, convert, supported
 from translator.ids import BOS, PAD
 from translator.runs.directory import RunDirectory
 from translator.runs.loading import LoadedRun

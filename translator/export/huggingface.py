@@ -33,7 +33,7 @@ from translator.models.transformer_layers import DecoderLayer, EncoderLayer, Fee
 from translator.runs.loading import LoadedRun
 from translator.schema.decode import LengthPenalty, SearchOptions
 
-MAX_POSITIONS = 1_024  # where positions are not learned
+MAX_POSITIONS = 1_024  # or more, where more are learned
 NEVER = -1e4  # bias of rows that fill up the smaller of two vocabularies
 PACKAGES = "transformers torch"
 USAGE = """
@@ -94,12 +94,12 @@ def make_configuration(model: Transformer) -> PreTrainedConfig:
     layer = model.decoder[0]
     assert isinstance(layer, DecoderLayer)
     embeddings, positions = model.embeddings, model.target_positions
-    is_learned = isinstance(positions, LearnedPositions)
+    num_learned = positions.max_positions if isinstance(positions, LearnedPositions) else 0
     heads, inner = layer.self_attention.num_heads, layer.feedforward.outer.in_features
     options = {
         "d_model": embeddings.target.embedding_dim,
         "vocab_size": max(embeddings.source.num_embeddings, embeddings.target.num_embeddings),
-        "max_position_embeddings": positions.max_positions if is_learned else MAX_POSITIONS,
+        "max_position_embeddings": max(MAX_POSITIONS, num_learned),
         "encoder_layers": len(model.encoder),
         "decoder_layers": len(model.decoder),
         **{f"{side}_attention_heads": heads for side in ("encoder", "decoder")},

@@ -9,7 +9,7 @@ import torch
 from translator.decoding.forced_decoding import score_targets
 from translator.decoding.search import SearchOptions, search
 from translator.errors import UserError
-from translator.export.ctranslate2 import convert
+from translator.export.ctranslate2_model import convert
 from translator.ids import BOS, EOS, PAD
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
