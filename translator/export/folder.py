@@ -9,7 +9,7 @@ from typing import Any
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.files.atomic import new_folder, read_json, write_json
-from translator.files.destinations import Destination, explain_write_errors
+from translator.files.explain import explain_write_errors
 
 DESCRIPTION = "export.json"  # what was exported, and the files that belong to it
 SENTENCEPIECE_FILES = ("source.spm", "target.spm")
@@ -17,7 +17,7 @@ SENTENCEPIECE_FILES = ("source.spm", "target.spm")
 
 def check_free(folder: Path) -> None:
     """Refuses a path that holds anything but an earlier export, which is replaced."""
-    with explain_write_errors(Destination("-o", folder)):
+    with explain_write_errors(f"-o {folder}"):
         if not folder.exists() and not folder.is_symlink():
             return
         if folder.is_symlink() or not folder.is_dir():
@@ -35,7 +35,7 @@ def export_folder(folder: Path, details: dict[str, Any]) -> Iterator[Path]:
     An earlier export is replaced then and not before.
     """
     check_free(folder)
-    with explain_write_errors(Destination("-o", folder)), new_folder(folder) as temporary:
+    with explain_write_errors(f"-o {folder}"), new_folder(folder) as temporary:
         yield temporary
         write_json(temporary / DESCRIPTION, details | {"files": sorted(_files(temporary) | {DESCRIPTION})})
         check_free(folder)  # somebody may have put files there in the meantime
