@@ -33,6 +33,7 @@ class CTranslate2Engine:
         self.source_pieces = tokenizer.source_pieces(range(tokenizer.source_vocab_size))
         self.target_pieces = tokenizer.target_pieces(range(tokenizer.target_vocab_size))
         self.target_ids = {piece: number for number, piece in enumerate(self.target_pieces)}
+        self.never = {self.target_pieces[PAD], self.target_pieces[BOS]}
         supported(run.model)
         self._folder = converted(  # kept, since a temporary folder is removed together with it
             RunDirectory(folder),
@@ -75,15 +76,15 @@ class CTranslate2Engine:
         )
         found: list[list[Hypothesis] | None] = []
         for result, (shortest, longest) in zip(results, limits, strict=True):
-            ids = [[self.target_ids[piece] for piece in pieces] for pieces in result.hypotheses]
-            is_ours = all(shortest <= len(row) < longest and PAD not in row and BOS not in row for row in ids)
-            if not is_ours:
+            outputs = result.hypotheses
+            if not all(shortest <= len(row) < longest and not self.never.intersection(row) for row in outputs):
                 found.append(None)
                 continue
             hypotheses = []
-            for row, value in zip(ids, result.scores, strict=True):
+            for pieces, value in zip(outputs[: options.num_hypotheses], result.scores, strict=False):
+                row = [self.target_ids[piece] for piece in pieces]
                 penalty = float(length_penalty(len(row) + 1.0, options))
                 score, normalized = (value, value / penalty) if is_greedy else (value * penalty, value)
                 hypotheses.append(hypothesis(row, score, normalized))
-            found.append(hypotheses[: options.num_hypotheses])
+            found.append(hypotheses)
         return found
