@@ -8,7 +8,17 @@ PACKAGE = REPOSITORY / "translator"
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 MOST_LINES = 3_000
 SEARCH = ("hypotheses", "constraints", "greedy_and_sampling", "beam", "ensemble", "search")
-LOOP = ("schedule", "optimizer", "updater", "progress", "validation", "validation_result", "trainer")
+# Further objectives are read when they are used: the loop is complete with the plain one.
+LOOP = (
+    "objectives/cross_entropy",
+    "schedule",
+    "optimizer",
+    "updater",
+    "progress",
+    "validation",
+    "validation_result",
+    "trainer",
+)
 
 
 def reading_order() -> list[Path]:
@@ -18,7 +28,7 @@ def reading_order() -> list[Path]:
 
 
 def test_it_names_every_file_once() -> None:
-    rooms = ("attention", "models", "training/objectives")
+    rooms = ("attention", "models")
     every_file = {path for room in rooms for path in (PACKAGE / room).glob("*.py") if path.name != "__init__.py"}
     for room, names in (("decoding", SEARCH), ("training", LOOP)):
         every_file |= {PACKAGE / room / f"{name}.py" for name in names}

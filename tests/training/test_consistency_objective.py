@@ -180,8 +180,8 @@ def test_a_part_that_appears_later_is_averaged_over_its_own_updates() -> None:
         outcome = UpdateOutcome(5.0, parts, 10 * update, gradient_norm=1.0, padding_share=0.0, is_finite=True)
         monitor.update(UpdateReport(update, outcome, learning_rate=1e-3, progress=0.5, seconds_left=1.0))
     averages = monitor._averages()
-    assert averages["train/nll"] == 1.0
-    assert averages["train/divergence"] == 0.3
+    assert averages["nll"] == 1.0
+    assert averages["divergence"] == 0.3
 
 
 @pytest.mark.parametrize(
