@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from translator.kernels import consistency as kernel
 from translator.kernels.consistency import ConsistencySums, chunked_consistency
-from translator.training.consistency import consistency
+from translator.training.objectives.consistency import consistency
 
 
 def operands(num_positions: int, with_bias: bool, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:

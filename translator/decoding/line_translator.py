@@ -23,7 +23,6 @@ from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq, evaluation_mode
 
 SHORTEST = 8  # pieces that a sentence counts for at least, so that batches of one-word lines stay small
-Ranking = Callable[[list[Hypothesis]], list[Hypothesis]]
 
 
 @dataclass
@@ -118,10 +117,12 @@ class LineTranslator:
 
             def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
                 if engine is not None:
-                    self._ask(engine, batch, options, rank, abandoned)
+                    self._ask(engine, batch, options, abandoned)
                 remaining = [part for part in batch if not part.hypotheses]
                 if remaining:
-                    self._search(remaining, options, rank, forbidden, abandoned)
+                    self._search(remaining, options, forbidden, abandoned)
+                for part in batch:
+                    part.hypotheses = rank(part.hypotheses)
                 if need_alignment or need_attention:
                     self._attend(batch)
                 advance(sum(part.is_first for part in batch))
@@ -221,7 +222,7 @@ class LineTranslator:
         source = source.to(self.device)
         return source, source != PAD  # (B, S)
 
-    def _ranking(self) -> Ranking:
+    def _ranking(self) -> Callable[[list[Hypothesis]], list[Hypothesis]]:
         """What is made of the hypotheses of a search: with minimum Bayes risk, the best by expected utility."""
         if self.options.mbr == 0:
             return lambda hypotheses: hypotheses
@@ -236,31 +237,21 @@ class LineTranslator:
         return rank
 
     def _ask(
-        self,
-        engine: SearchEngine,
-        parts: list[_Part],
-        options: SearchOptions,
-        rank: Ranking,
-        abandoned: Callable[[], bool],
+        self, engine: SearchEngine, parts: list[_Part], options: SearchOptions, abandoned: Callable[[], bool]
     ) -> None:
         """Lets the engine search; what it leaves to us has no hypotheses afterwards."""
         self._stop_if_interrupted(abandoned)
         asked = [part for part in parts if not part.prefix]
         found = engine.find([part.ids for part in asked], options) if asked else []
         for part, hypotheses in zip(asked, found, strict=True):
-            part.hypotheses = rank(hypotheses) if hypotheses else []
+            part.hypotheses = hypotheses or []
 
     def _stop_if_interrupted(self, abandoned: Callable[[], bool]) -> None:
         if abandoned() or self.interrupted():
             raise Interrupted
 
     def _search(
-        self,
-        parts: list[_Part],
-        options: SearchOptions,
-        rank: Ranking,
-        forbidden: Spellings,
-        abandoned: Callable[[], bool],
+        self, parts: list[_Part], options: SearchOptions, forbidden: Spellings, abandoned: Callable[[], bool]
     ) -> None:
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
@@ -275,13 +266,13 @@ class LineTranslator:
             before_step=partial(self._stop_if_interrupted, abandoned),
         )
         for part, hypotheses in zip(parts, found, strict=True):
-            part.hypotheses = rank(hypotheses)
+            part.hypotheses = hypotheses
 
     def _attend(self, parts: list[_Part]) -> None:
         """Feeds finished outputs to the model once more, so that the search need not keep track of attention."""
         source, mask = self._tensors([part.ids for part in parts])
-        for number in range(max(len(part.hypotheses) for part in parts)):
-            targets = [part.hypotheses[min(number, len(part.hypotheses) - 1)].ids for part in parts]
+        for place in range(max(len(part.hypotheses) for part in parts)):
+            targets = [part.hypotheses[min(place, len(part.hypotheses) - 1)].ids for part in parts]
             scored = score_targets(self.model, source, mask, targets, need_attention=True)
             for part, forced in zip(parts, scored, strict=True):
                 part.forced.append(forced)
