@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 AVERAGE, VALIDATION, TEST = "the average of checkpoints", "the final validation", "the test set"
 
-_HOPELESS = 0.6  # of the time that work is expected to take: with less it is not begun
+_HOPELESS = 0.5  # of the time that work is expected to take: with less it is not begun
 _OVERRUN = 2.0  # times the expected time, after which a validation in the middle of training is given up …
 _SHARE_OF_TRAINING = 1 / 4  # … unless that is less than this share of the time left for training
 _ESTIMATE_SHARE = 0.05  # of the whole time that estimating the time of a validation may take

@@ -5,6 +5,7 @@ validations made so far, with a margin that grows where the machine has become s
 that the run ends in time where that was not enough.
 """
 
+import math
 import statistics
 import time
 from collections import deque
@@ -189,5 +190,5 @@ class RunTime:
         end_of_update = self.exit_seconds + (self.pace.present or 0.0)
         if not self._num_planned:
             return max(_UNKNOWN_RESERVE * self.limit, end_of_update)
-        margin = _MARGIN * self.pace.noise
+        margin = _MARGIN * math.sqrt(self.pace.noise)  # a part of the noise is averaged out over a whole validation
         return self._num_planned * margin * self.expected_validation(progress) + end_of_update
