@@ -69,7 +69,7 @@ class Deadline:
 
     def has_time_for_average(self, progress: Progress) -> bool:
         expected = self._expected(progress) + self._expected_test(progress)
-        has_time = self._now() + expected <= self._end()
+        has_time = self._now() + expected <= self._end() and VALIDATION not in self.left_out
         if not has_time:
             self.left_out.append(AVERAGE)
         return has_time
