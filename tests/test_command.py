@@ -1,6 +1,8 @@
 """The exit codes that all commands share."""
 
 import argparse
+import atexit
+import gc
 import sys
 
 import pytest
@@ -16,6 +18,13 @@ def raising(error: BaseException) -> int:
 def test_the_code_of_the_command_is_kept_and_none_is_success() -> None:
     assert exit_code("name", lambda: 7) == 7
     assert exit_code("name", lambda: None) == 0
+
+
+def test_python_does_not_look_for_garbage_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: list[object] = []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    exit_code("name", lambda: 0)
+    assert registered == [gc.freeze]
 
 
 def test_a_mistake_of_the_user_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,10 +12,12 @@ from translator import cli
 from translator.build.data import PreparedData, build_loader, prepare_data
 from translator.build.run_directory import claim_run_directory
 from translator.build.training import build_trainer, teacher_forcing_of
-from translator.build.validation import build_validator
+from translator.build.validation import attention_images, build_validator
 from translator.config import Config
 from translator.data.batching import Batch
-from translator.errors import UserError
+from translator.decoding.interfaces import BLANK
+from translator.decoding.line_translator import LineTranslator
+from translator.errors import Interrupted, UserError
 from translator.ids import EOS
 from translator.models.base import Seq2Seq
 from translator.runs.latest import newest_run
@@ -82,6 +84,21 @@ def test_validator_scores_the_raw_lines(config: Config, data: PreparedData) -> N
     assert result.parts["nll"] == pytest.approx(mean_nll(model.eval(), validator.batches), rel=1e-5)
     assert result.scores is not None
     assert {"bleu", "chrf"} <= result.scores.values.keys()
+
+
+def test_pictures_are_drawn_where_they_are_shown(config: Config, data: PreparedData) -> None:
+    model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
+    valid, test = (build_validator(config, data, model, CPU, Ranks(), split=split) for split in ("valid", "test"))
+    assert valid is not None
+    assert test is not None
+    assert valid.num_samples == config.trainer.num_samples
+    assert test.num_samples == 0
+    answers = iter([False, True])
+    line_translator = LineTranslator(model, data.tokenizer, interrupted=lambda: next(answers, False))
+    line_translator.translate_fully = lambda *arguments, **options: [BLANK]  # type: ignore[method-assign]
+    assert list(attention_images(line_translator, ["a"])) == []
+    with pytest.raises(Interrupted):
+        list(attention_images(line_translator, ["a"]))
 
 
 def test_there_is_no_validator_without_a_test_set(config: Config, data: PreparedData) -> None:

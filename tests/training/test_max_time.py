@@ -179,6 +179,18 @@ def test_a_validation_that_may_just_fit_is_tried(tmp_path: Path) -> None:
     assert clock.taken <= 40
 
 
+def test_time_that_a_pessimistic_estimate_has_left_over_is_used_for_training(tmp_path: Path) -> None:
+    clock = FakeTime(10.0)
+    trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT, validate_every=10_000)
+    trainer.estimate_validation = lambda model: 35.0
+    result, is_tested = finish(trainer, clock)
+    assert len(result.progress.history) == 2
+    assert result.progress.validated_at == result.progress.update
+    assert is_tested
+    assert trainer.deadline.left_out == []
+    assert 0.9 * LIMIT <= clock.taken <= LIMIT
+
+
 def test_a_test_set_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     clock = FakeTime(5.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT)

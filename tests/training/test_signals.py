@@ -205,3 +205,15 @@ def test_work_given_up_on_one_rank_is_given_up_on_all() -> None:
     with pytest.raises(Interrupted):
         OneOfTwo(0, 2).gather_work(lambda: "done", lambda: False)
     assert Ranks().gather_work(lambda: "done", lambda: False) == ["done"]
+
+
+def test_a_time_limit_is_polled_like_a_signal_and_ends_with_its_block() -> None:
+    seconds = 10.0
+    interruption = Interruption(clock=lambda: seconds)
+    with interruption.time_limit(12.0):
+        assert not interruption.requested()
+        seconds = 12.0
+        assert interruption.requested()
+        assert interruption.polled_at == 12.0
+        assert interruption.agreed() == 0, "nobody has asked the process to stop"
+    assert not interruption.requested()

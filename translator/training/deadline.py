@@ -19,10 +19,11 @@ Result = TypeVar("Result")
 
 AVERAGE, VALIDATION, TEST = "the average of checkpoints", "the final validation", "the test set"
 
-_HOPELESS = 0.6  # of the time that work is expected to take: with less it is not begun
+_HOPELESS = 0.5  # of the time that work is expected to take: with less it is not begun
 _OVERRUN = 2.0  # times the expected time, after which a validation in the middle of training is given up …
 _SHARE_OF_TRAINING = 1 / 4  # … unless that is less than this share of the time left for training
 _ESTIMATE_SHARE = 0.05  # of the whole time that estimating the time of a validation may take
+_UNKNOWN_SAVING = 0.1  # of a validation, for pictures, checkpoint and weights after it, until that was measured
 _UNKNOWN_TAIL = 0.15  # of a validation in which it cannot be given up, until that was measured
 _TAIL_MARGIN = 1.5
 
@@ -53,7 +54,7 @@ class Deadline:
         """None if there was no time for it."""
         now, expected = self._now(), self._expected(progress)
         (saving,) = self.time.ranks.maximum(self.time.saving_seconds)
-        until = self._end() - saving
+        until = self._end() - (saving or _UNKNOWN_SAVING * expected)
         if progress.history:  # the best weights so far can be tested
             until -= self._expected_test(progress)
         if not is_last and self._is_binding:
@@ -69,7 +70,7 @@ class Deadline:
 
     def has_time_for_average(self, progress: Progress) -> bool:
         expected = self._expected(progress) + self._expected_test(progress)
-        has_time = self._now() + expected <= self._end()
+        has_time = self._now() + expected <= self._end() and VALIDATION not in self.left_out
         if not has_time:
             self.left_out.append(AVERAGE)
         return has_time

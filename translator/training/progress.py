@@ -103,8 +103,10 @@ class Plan:
             return "max_updates"
         if 0 < settings.max_epochs <= progress.epoch:
             return "max_epochs"
-        # Even if starting up took all the time, one update is made, so that there is a model to validate.
-        if settings.max_seconds and progress.update and progress.seconds >= self.training_seconds(progress):
+        # Even if starting up took all the time, one update is made, so that there is a model to validate. After a
+        # validation, training on is worthwhile if it lasts longer than the validation that it makes necessary.
+        extra = progress.validation_seconds if progress.update == progress.validated_at else 0.0
+        if settings.max_seconds and progress.update and progress.seconds + extra >= self.training_seconds(progress):
             return "max_time"
         return None
 

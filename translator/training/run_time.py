@@ -5,6 +5,7 @@ validations made so far, with a margin that grows where the machine has become s
 that the run ends in time where that was not enough.
 """
 
+import math
 import statistics
 import time
 from collections import deque
@@ -98,7 +99,7 @@ class RunTime:
         (startup_seconds,) = self.ranks.maximum(now - (now if self._started is None else self._started))
         self._zero = now - startup_seconds - progress.seconds
         self._exit_seconds = min(_EXIT_SECONDS + _EXIT_SHARE * startup_seconds, _LONGEST_EXIT)
-        self._earlier_validation = progress.validation_seconds
+        self._earlier_validation = progress.validation_seconds if progress.history else 0.0  # not a mere estimate
         progress.startup_seconds += startup_seconds
         if progress.validation_seconds:
             self._plan_end(progress)
@@ -132,11 +133,12 @@ class RunTime:
         Earlier ones are ignored: a model that has learnt when to end a sentence is validated more quickly.
         """
         longer = max(self._earlier_validation, seconds)
+        progress.validation_seconds = longer
         if is_over:
             self.saving_seconds = seconds - self._without_saving
-            self._remember(progress, seconds)
+            self._earlier_validation = seconds
+            self._remember(progress, longer)
         self._without_saving = seconds
-        progress.validation_seconds = longer
 
     def note_abandoned(self, progress: Progress, seconds: float) -> None:
         """A validation was given up after so many seconds: it takes longer than was known, and must be estimated."""
@@ -159,7 +161,7 @@ class RunTime:
         self._remember(progress, seconds)
 
     def _remember(self, progress: Progress, seconds: float) -> None:
-        progress.validation_seconds = self._earlier_validation = seconds
+        progress.validation_seconds = seconds
         self._estimated_at, self._pace_at_validation = progress.update, self.pace.present
         self._plan_end(progress)
 
@@ -189,5 +191,5 @@ class RunTime:
         end_of_update = self.exit_seconds + (self.pace.present or 0.0)
         if not self._num_planned:
             return max(_UNKNOWN_RESERVE * self.limit, end_of_update)
-        margin = _MARGIN * self.pace.noise
+        margin = _MARGIN * math.sqrt(self.pace.noise)  # a part of the noise is averaged out over a whole validation
         return self._num_planned * margin * self.expected_validation(progress) + end_of_update
