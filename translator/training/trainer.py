@@ -76,7 +76,14 @@ class Trainer:
         self.time = RunTime(self.plan, self.clock, self.started, ranks)
         self.deadline = Deadline(self.time, self.interruption)
         self.updater = Updater(
-            model, self.loss, self.optimizer, self.execution, ranks, notify, clip_norm=self.settings.clip_norm
+            model,
+            self.loss,
+            self.optimizer,
+            self.execution,
+            ranks,
+            notify,
+            self.settings.clip_norm,
+            self.interruption.requested,
         )
         self.snapshots = Snapshots(
             model, self.optimizer, self.ema, self.updater, self.loader, self.checkpoints, self.monitor, ranks
@@ -145,7 +152,7 @@ class Trainer:
                     continue
                 if reason:
                     return reason, 0
-            with self.time.of_update():
+            with contextlib.suppress(Interrupted), self.time.of_update():
                 self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
                 self.snapshots.save(self.progress, self.time.seconds)
@@ -154,12 +161,17 @@ class Trainer:
         progress = self.progress
         total = max(progress.update + 1.0, self.plan.expected_updates(progress))
         rate = self.learning_rate(progress.update + 1, total)
+        place = self.loader.state_dict()
         collected = self.updater.collect(
             batches, self.loader, update_tokens=self.settings.update_tokens, max_epochs=self.settings.max_epochs
         )
         moment = Moment(progress.update / total, self.teacher_forcing(progress.update))
         is_logged = self.monitor.will_log(progress.update + 1)
-        outcome = self.updater(collected, learning_rate=rate, moment=moment, measure_parts=is_logged)
+        try:
+            outcome = self.updater(collected, learning_rate=rate, moment=moment, measure_parts=is_logged)
+        except Interrupted:
+            self.loader.load_state_dict(place)  # resuming makes the same update
+            raise
         progress.record_update(len(collected), outcome.num_tokens, self.loader.epoch)
         if not outcome.is_finite:
             self._skip_or_stop(outcome, rate)

@@ -1,7 +1,7 @@
 """One update: the gradient of a token budget, over micro-batches and ranks, clipped and applied."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 from translator.data.batching import Batch
+from translator.errors import Interrupted
 from translator.models.base import Seq2Seq
 from translator.training.distributed import Ranks
 from translator.training.gradient_norms import GradientNorms
 from translator.training.interfaces import Loader, Loss, Moment, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
 from translator.training.precision import Execution
+from translator.training.random_state import RandomState
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Updater:
     ranks: Ranks
     notify: Notify
     clip_norm: float  # 0 = no clipping
+    interrupted: Callable[[], bool] = lambda: False  # whether the process was asked to stop
 
     def __post_init__(self) -> None:
         self.memory = MemoryLimit()
@@ -69,8 +72,15 @@ class Updater:
     def __call__(
         self, batches: list[Batch], *, learning_rate: float, moment: Moment, measure_parts: bool = False
     ) -> UpdateOutcome:
+        """Asked to stop between two micro-batches, all ranks raise `Interrupted`, and it is as if nothing had begun."""
         num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
-        results = self._accumulate(batches, num_tokens, moment)
+        # An update of many micro-batches may take minutes, and a stop signal leaves only seconds.
+        before = RandomState.now(self.execution.device) if len(batches) > 1 else None
+        results = self._accumulate(batches, num_tokens, moment, may_stop=before is not None)
+        if before is not None and self.ranks.maximum(not results)[0]:
+            self.optimizer.zero_grad(set_to_none=True)
+            before.restore(self.execution.device)
+            raise Interrupted
         self.ranks.sum_gradients(self._parameters)
         sums = torch.stack([result.sums for result in results]).sum(0)  # (1 + number of parts,)
         self.ranks.sum_tensors([sums])
@@ -92,14 +102,17 @@ class Updater:
             part_norms=dict(zip(self.gradient_norms.names, figures[len(sums) - 1 :], strict=False)),
         )
 
-    def _accumulate(self, batches: list[Batch], num_tokens: int, moment: Moment) -> list[_MicroBatchResult]:
+    def _accumulate(
+        self, batches: list[Batch], num_tokens: int, moment: Moment, *, may_stop: bool
+    ) -> list[_MicroBatchResult]:
         """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; returns each micro-batch's sums.
 
         Out of memory leaves part of a gradient behind, so the update restarts, as all later ones, with smaller parts.
+        Nothing is returned if it `may_stop` between micro-batches and was asked to.
         """
         while True:
             parts = [part for batch in batches for part in self.memory.parts(batch)]
-            results, failed = self._backward(parts, num_tokens, moment)
+            results, failed = self._backward(parts, num_tokens, moment, may_stop=may_stop)
             if failed is None:
                 return results
             results.clear()
@@ -112,10 +125,12 @@ class Updater:
             )
 
     def _backward(
-        self, parts: list[Batch], num_tokens: int, moment: Moment
+        self, parts: list[Batch], num_tokens: int, moment: Moment, *, may_stop: bool
     ) -> tuple[list[_MicroBatchResult], Batch | None]:
         results: list[_MicroBatchResult] = []
         for part in parts:
+            if may_stop and results and self.interrupted():
+                return [], None
             try:
                 on_device = part.to(self.execution.device, non_blocking=True)
                 with self.execution.autocast():
