@@ -33,6 +33,7 @@ class Disturbance:
     seconds: float
     signal: int = signal.SIGKILL
     after: str = ""
+    listen_to: Path | None = None  # the file in which it must be said; default: this process's standard error
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Case:
             if pid:
                 break
             if disturbance and disturbed_at is None:
-                if said_at is None and (not disturbance.after or disturbance.after in self._said()):
+                if said_at is None and disturbance.after in self._said(disturbance.listen_to):
                     said_at = now if disturbance.after else self.started
                 if said_at is not None and now - said_at >= disturbance.seconds:
                     os.kill(self.pid, disturbance.signal)
@@ -111,8 +112,8 @@ class Case:
             num_leftovers=self._end_leftovers(),
         )
 
-    def _said(self) -> str:
-        return self.paths[1].read_text(encoding="utf-8", errors="replace")
+    def _said(self, file: Path | None = None) -> str:
+        return (file or self.paths[1]).read_text(encoding="utf-8", errors="replace")
 
     def _end_leftovers(self) -> int:
         """Ends what is left of the session, once it has had the time to end by itself; returns how many there were."""
@@ -153,9 +154,7 @@ def fresh(folder: Path, name: str, arguments: Sequence[str]) -> Case:
     return Case(folder, name, start)
 
 
-def _become(
-    folder: Path, descriptors: Sequence[int], environment: dict[str, str], work: Callable[[], int]
-) -> NoReturn:
+def _become(folder: Path, descriptors: Sequence[int], environment: dict[str, str], work: Callable[[], int]) -> NoReturn:
     code = 1
     try:
         os.setsid()

@@ -30,7 +30,8 @@ Pairs = list[tuple[Any, Any]]
 def scenario(lab: Lab, number: int) -> None:
     lab.counts["corpora"] += 1
     dice, kind = lab.dice, FORMATS[number % len(FORMATS)]
-    pairs: Pairs = [(f"n{n} {sentence(dice)}", f"n{n} {sentence(dice)}") for n in range(dice.choice([1, 5, 40, 120]))]
+    sentences = [sentence(dice) for _ in range(dice.choice([1, 5, 40, 120]))]
+    pairs: Pairs = [(f"n{n} {text}", f"n{n} {text[::-1]} end") for n, text in enumerate(sentences)]
     harmed = _harm(pairs, dice)
     ordinary = [f"n{n}" for n in range(len(pairs)) if n not in harmed]
     options = _write_text(lab, pairs, kind) if kind in ("text", "tsv") else _write_columns(lab, pairs, kind)
@@ -58,9 +59,8 @@ def _harm(pairs: Pairs, dice: random.Random) -> set[int]:
             sides = list(pair)
             side = dice.randrange(2)
             strange = dice.choice(NASTY)
-            sides[side] = dice.choice(
-                [f"{sides[side]} {strange}", f"{sides[side]}{strange}x", dice.choice(BLANK), strange, f"n{place} " + "x" * 5_000]
-            )
+            text, huge = sides[side], f"n{place} " + "x" * 5_000
+            sides[side] = dice.choice([f"{text} {strange}", f"{text}{strange}x", dice.choice(BLANK), strange, huge])
             pairs[place] = (sides[0], sides[1])
             harmed.add(place)
     return harmed
@@ -79,7 +79,7 @@ def _write_text(lab: Lab, pairs: Pairs, kind: str) -> list[str]:
 
 
 def _write_columns(lab: Lab, pairs: Pairs, kind: str) -> list[str]:
-    held_out: Pairs = [(f"v{n} {sentence(lab.dice)}", f"v{n} {sentence(lab.dice)}") for n in range(4)]
+    held_out: Pairs = [(f"v{n} {text}", f"v{n} {text[::-1]} end") for n, text in enumerate([sentence(lab.dice)] * 4)]
     write = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}[kind]
     for name, rows in (("train", pairs), ("validation", held_out)):
         write(lab.folder / f"{name}.{kind}", rows, lab.dice)

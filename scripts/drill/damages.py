@@ -1,7 +1,7 @@
 """Every file of a run and of the cache, damaged in every way: noticed and named, or the result is the undamaged one's.
 
-A file that is not needed, is rebuilt, or is passed over for an older one may be damaged without harm. Other results with
-exit code 0, tracebacks, and refusals that do not name the file are problems.
+A file that is not needed, is rebuilt, or is passed over for an older one may be damaged without harm. Another result
+with exit code 0, a traceback, or a refusal that does not name the file is a problem.
 """
 
 import pickle
@@ -50,7 +50,7 @@ DAMAGES: dict[str, Damage] = {
 
 
 def scenario(lab: Lab, number: int) -> None:
-    run, cache = lab.copy(lab.shared / "transformer" / "run", "run"), lab.copy(lab.shared / "transformer" / "cache", "cache")
+    run, cache = (lab.copy(lab.shared / "transformer" / name, name) for name in ("run", "cache"))
     files = sorted(path for folder in (run, cache) for path in folder.rglob("*") if path.is_file())
     victim = lab.dice.choice(files)
     content = victim.read_bytes()

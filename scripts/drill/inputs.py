@@ -26,9 +26,9 @@ def scenario(lab: Lab, number: int) -> None:
         return
     if not lab.require(is_valid or bool(replace), "invalid UTF-8 was translated without a word"):
         return
-    num_in, num_out = content.count(b"\n"), outputs.count(b"\n")
+    # A last line without a line feed is a line too, and is given one.
+    num_in, num_out = content.count(b"\n") + (content[-1:] not in (b"\n", b"")), outputs.count(b"\n")
     lab.require(num_in == num_out, f"{num_in} lines in, {num_out} out")
-    lab.require(outputs.endswith(b"\n") == content.endswith(b"\n"), "the end of the last line is not the input's")
     batch = ["--batch-tokens", str(lab.dice.choice([1, 7, 50, 100_000]))]
     again = _translate(lab, source, "again", [*replace, *batch])
     lab.require(again == outputs, f"other translations with {' '.join(batch)}")

@@ -1,9 +1,7 @@
-"""SIGKILL at random moments of training, translation and preparation: continued, each ends as if nothing had happened."""
+"""SIGKILL at random moments of training, translation and preparation: continued, each ends as if undisturbed."""
 
 import hashlib
-import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from drill.lab import (
 
 GOALS = {"kills": 300}
 MOST_KILLS = 5  # of one piece of work
-LONG_AGO = 3_600  # seconds; what is younger than a minute may still belong to somebody
 FRESH_EVERY = 12  # one in so many scenarios starts new processes, as a user does
 IMPORT_SECONDS = 6.0  # of a new process, at most; the moment of the kill may be among them
 
@@ -72,18 +69,11 @@ def _killed_until_done(lab: Lab, start: Callable[[], Case], seconds: float, is_f
         if ending.code == -signal.SIGKILL and ending.was_disturbed:
             lab.counts["kills"] += 1
             lab.counts["kills of new processes"] += is_fresh
-            _make_old(lab.folder)
+            lab.let_time_pass()
         elif not lab.require(ending.code == 0, "it could not go on after a kill", ending):
             return False
     ending = lab.checked(start().wait())
     return lab.require(ending.code == 0, "it could not go on after a kill", ending)
-
-
-def _make_old(folder: Path) -> None:
-    """As if the kill had been an hour ago: only then is it certain that temporary files belong to nobody."""
-    past = time.time() - LONG_AGO
-    for path in folder.rglob(".*tmp-*"):
-        os.utime(path, (past, past))
 
 
 def digests(folder: Path) -> dict[str, str]:

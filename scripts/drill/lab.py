@@ -1,9 +1,11 @@
 """Where drills take place: a small corpus, small models, the commands, and a record of what went wrong."""
 
 import json
+import os
 import random
 import shutil
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from translator.runs.directory import RunDirectory
 from translator.verify_resume.comparison import compare_runs
 
 NUM_UPDATES = 16
+LONG_AGO = 3_600  # seconds; what is younger than a minute may still belong to somebody
 CONTINUED_UPDATES = 20  # of a finished run that is continued
 SYLLABLES = ("ba", "kan", "to", "mir", "sel", "u", "lo", "den", "ri", "pas", "ge", "on")
 SIZES = {"train": 240, "big": 9_000, "valid": 12, "test": 8}  # `big` is large enough for worker processes
@@ -33,9 +36,11 @@ _TRANSFORMER = [
     "model.encoder_layers=1",
     "model.decoder_layers=1",
 ]
+# The rate must not depend on the length of the run: one that is continued from an earlier checkpoint is then the same.
+_CONSTANT = ["optim.schedule=constant", "optim.warmup_updates=2"]
 _LSTM = ["model=lstm_small", "model.embedding_size=12", "model.hidden_size=12", "model.attention_size=12"]
 VARIANTS = {
-    "transformer": _TRANSFORMER,
+    "transformer": [*_TRANSFORMER, *_CONSTANT],
     "accumulating": [*_TRANSFORMER, "trainer.update_tokens=600", "trainer.average=best", "tokenizer.sampling=0.1"],
     "lstm": [*_LSTM, "trainer.ema_decay=0.9", "trainer.average=last"],
 }
@@ -174,6 +179,12 @@ class Lab:
         left = [str(path.relative_to(folder)) for pattern in patterns for path in folder.rglob(pattern)]
         return self.require(not left, f"left behind: {', '.join(left)}")
 
+    def let_time_pass(self) -> None:
+        """As if an hour had passed: only then is it certain that temporary files belong to nobody."""
+        past = time.time() - LONG_AGO
+        for path in self.folder.rglob(".*tmp-*"):
+            os.utime(path, (past, past))
+
     def copy(self, source: Path, name: str) -> Path:
         target = self.folder / name
         shutil.rmtree(target, ignore_errors=True)
@@ -184,7 +195,8 @@ class Lab:
 def warm_up(shared: Path) -> None:
     """Imports what the commands import on first use, so that every fork has it already."""
     import sacrebleu  # noqa: F401
-    import torch._dynamo
+    import torch._dynamo  # noqa: F401
+
     import translator.plots.attention
     import translator.translate_files  # noqa: F401
 

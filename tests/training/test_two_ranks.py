@@ -165,6 +165,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_is_named(tmp_path: Path) -> None
     first, second = run_two("kill", tmp_path)
     assert second.returncode == -signal.SIGKILL
     assert first.returncode not in (0, -signal.SIGKILL)
+    assert "UserError: rank 0 of 2" in first.stderr, "which a command shows without a traceback"
     assert "rank 1 gives no sign of life" in first.stderr
 
 

@@ -21,8 +21,8 @@ class RandomState(NamedTuple):
 
     python: tuple[Any, ...]
     numpy: Any
-    torch: torch.Tensor
-    device: torch.Tensor | None
+    cpu: torch.Tensor  # torch's
+    device: torch.Tensor | None  # torch's on an accelerator
 
     @classmethod
     def now(cls, device: torch.device) -> Self:
@@ -32,7 +32,7 @@ class RandomState(NamedTuple):
     def restore(self, device: torch.device) -> None:
         random.setstate(self.python)
         np.random.set_state(self.numpy)  # noqa: NPY002
-        torch.set_rng_state(self.torch)
+        torch.set_rng_state(self.cpu)
         if self.device is not None and device.type == "cuda":
             torch.cuda.set_rng_state(self.device, device)
         elif self.device is not None and device.type == "mps":
@@ -47,7 +47,7 @@ def random_state(device: torch.device) -> dict[str, Any]:
     return {
         "python": [version, list(internal), gauss],
         "numpy": [keys.tolist(), int(position), int(has_gauss), float(cached)],
-        "torch": _encode(state.torch),
+        "torch": _encode(state.cpu),
         "device": None if state.device is None else _encode(state.device),
     }
 
@@ -58,7 +58,7 @@ def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
     RandomState(
         python=(version, tuple(internal), gauss),
         numpy=("MT19937", np.array(keys, np.uint32), position, has_gauss, cached),
-        torch=_decode(state["torch"]),
+        cpu=_decode(state["torch"]),
         device=None if state["device"] is None else _decode(state["device"]),
     ).restore(device)
 
