@@ -9,11 +9,13 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,6 +42,7 @@ SHOWN_PROBLEMS = 20
 
 def main() -> int:
     settings = _parse_arguments()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     seed = random.randrange(10**6) if settings.seed is None else settings.seed
     torch.set_num_threads(1)
     workplace = Path(tempfile.mkdtemp(prefix="drill-", dir=settings.folder))
@@ -92,7 +95,13 @@ def _run_part(part: str, settings: argparse.Namespace, seed: int, workplace: Pat
             finally:
                 os._exit(code)
         lanes.append(pid)
-    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in lanes]
+    try:
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in lanes]
+    except BaseException:
+        for pid in lanes:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        raise
     found = [json.loads(line) for record in records if record.exists() for line in record.open(encoding="utf-8")]
     if any(codes):
         found.append({"scenario": -1, "counts": {}, "problems": ["the drill itself failed, see above"]})

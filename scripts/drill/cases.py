@@ -85,13 +85,30 @@ class Case:
         self.started = time.monotonic()
 
     def wait(self, disturbance: Disturbance | None = None, limit: float = LIMIT_SECONDS) -> Ending:
-        disturbed_at, said_at, status = None, None, 0
+        try:
+            status, ended, disturbed_at, is_hung = self._watch(disturbance, limit)
+        except BaseException:  # the drill itself is stopped
+            self._end_leftovers(patience=0.0)
+            raise
+        return Ending(
+            code=os.waitstatus_to_exitcode(status),
+            said=self._said(),
+            wrote=self.paths[0].read_bytes(),
+            seconds=ended - self.started,
+            seconds_after_disturbance=None if disturbed_at is None else ended - disturbed_at,
+            is_hung=is_hung,
+            num_leftovers=self._end_leftovers(),
+        )
+
+    def _watch(self, disturbance: Disturbance | None, limit: float) -> tuple[int, float, float | None, bool]:
+        """Its status and when it ended; when it was disturbed, if it was; and whether it had to be killed."""
+        disturbed_at, said_at = None, None
         is_hung = False
         while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             now = time.monotonic()
             if pid:
-                break
+                return status, now, disturbed_at, is_hung
             if disturbance and disturbed_at is None:
                 if said_at is None and disturbance.after in self._said(disturbance.listen_to):
                     said_at = now if disturbance.after else self.started
@@ -102,22 +119,13 @@ class Case:
                 is_hung = True
                 os.kill(self.pid, signal.SIGKILL)
             time.sleep(_POLL_SECONDS)
-        return Ending(
-            code=os.waitstatus_to_exitcode(status),
-            said=self._said(),
-            wrote=self.paths[0].read_bytes(),
-            seconds=now - self.started,
-            seconds_after_disturbance=None if disturbed_at is None else now - disturbed_at,
-            is_hung=is_hung,
-            num_leftovers=self._end_leftovers(),
-        )
 
     def _said(self, file: Path | None = None) -> str:
         return (file or self.paths[1]).read_text(encoding="utf-8", errors="replace")
 
-    def _end_leftovers(self) -> int:
+    def _end_leftovers(self, patience: float | None = None) -> int:
         """Ends what is left of the session, once it has had the time to end by itself; returns how many there were."""
-        deadline = time.monotonic() + LEFTOVER_SECONDS
+        deadline = time.monotonic() + (LEFTOVER_SECONDS if patience is None else patience)
         while (leftovers := _session(self.pid)) and time.monotonic() < deadline:
             time.sleep(0.02)
         for pid in leftovers:
