@@ -54,9 +54,14 @@ def main() -> int:
         started = time.monotonic()
         build_references(shared)
         print(f"undisturbed runs for comparison in {time.monotonic() - started:.0f} s", flush=True)
-        for part in settings.only or PARTS:
+        end = started + 60 * settings.minutes
+        parts = list(settings.only or PARTS)
+        for place, part in enumerate(parts):
             started = time.monotonic()
-            found[part] = _run_part(part, settings, seed, workplace)
+            # Time that one part has not needed is the others'.
+            share = PARTS[part][1] / sum(PARTS[name][1] for name in parts[place:])
+            deadline = started + share * (end - started)
+            found[part] = _run_part(part, settings, deadline, seed, workplace)
             print(_summary(part, found[part], time.monotonic() - started), flush=True)
     finally:
         if not settings.keep:
@@ -77,12 +82,11 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _run_part(part: str, settings: argparse.Namespace, seed: int, workplace: Path) -> list[dict[str, Any]]:
+def _run_part(
+    part: str, settings: argparse.Namespace, deadline: float, seed: int, workplace: Path
+) -> list[dict[str, Any]]:
     """All scenarios of a part, shared out among processes; what each of them found."""
-    module, share = PARTS[part]
-    all_shares = sum(PARTS[name][1] for name in settings.only or PARTS)
-    deadline = time.monotonic() + settings.minutes * 60 * share / all_shares
-    goals = {name: goal * settings.scale / settings.jobs for name, goal in module.GOALS.items()}
+    goals = {name: goal * settings.scale / settings.jobs for name, goal in PARTS[part][0].GOALS.items()}
     records = [workplace / f"{part}-{lane}.jsonl" for lane in range(settings.jobs)]
     lanes = []
     for lane, record in enumerate(records):

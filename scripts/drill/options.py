@@ -7,16 +7,17 @@ sentences, a thousand layers) is taken as far as the checks before a run.
 import random
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import Enum
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Any, NoReturn, get_args, get_type_hints
 
 from drill.lab import Lab, tiny_options, train_command
 from translator import cli
 from translator.build.checks import check_config
 from translator.command import exit_code
-from translator.config import SCHEMAS, RunOptions
+from translator.config import SCHEMAS, Config, RunOptions
 from translator.schema.options import Declaration, Options, declaration
 
 GOALS = {"options": 2_000}
@@ -152,12 +153,24 @@ def _base(lab: Lab, base: str) -> list[str]:
     return [*others, "data=hf", "data.path=json", f"data.data_files={{{files}}}", *common]
 
 
+class _AcceptedError(BaseException):
+    """The checks are over; nothing may catch it but this module."""
+
+
 def _check_command(arguments: list[str]) -> Callable[[], int]:
-    """Everything that `train` checks before it reads data."""
+    """Everything that `train` checks before it reads data, without the run that would follow."""
+
+    def check(config: Config) -> NoReturn:
+        check_config(config)
+        raise _AcceptedError
+
+    def run() -> None:
+        with suppress(_AcceptedError):
+            cli.main(lambda config: None, arguments, check=check)
 
     def work() -> int:
         sys.argv = ["train", *arguments]
-        return exit_code("train", lambda: bool(cli.main(lambda config: None, arguments, check=check_config)) and 0)
+        return exit_code("train", run)
 
     return work
 
