@@ -108,7 +108,7 @@ def _run_part(
         raise
     found = [json.loads(line) for record in records if record.exists() for line in record.open(encoding="utf-8")]
     if any(codes):
-        found.append({"scenario": -1, "counts": {}, "problems": ["the drill itself failed, see above"]})
+        found.append({"scenario": -1, "counts": {}, "problems": ["the drill itself failed, see above"], "seconds": 0.0})
     return found
 
 
@@ -136,9 +136,11 @@ def _run_lane(
             folder = workplace / f"{part}-{number}"
             folder.mkdir()
             lab = Lab(workplace / "shared", folder, random.Random(f"{seed} {part} {number}"))
+            before = _processor_seconds()
             run(lab, number)
             total += lab.counts
-            result = {"scenario": number, "counts": lab.counts, "problems": lab.problems}
+            seconds = _processor_seconds() - before
+            result = {"scenario": number, "counts": lab.counts, "problems": lab.problems, "seconds": seconds}
             file.write(json.dumps(result) + "\n")
             file.flush()
             for problem in lab.problems:
@@ -149,11 +151,18 @@ def _run_lane(
                 return
 
 
+def _processor_seconds() -> float:
+    """Of this process and the cases that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 def _summary(part: str, found: list[dict[str, Any]], seconds: float) -> str:
     counts = _counts(found)
     problems = sum(len(result["problems"]) for result in found)
     figures = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    return f"{part:<8} {figures}; {problems} problems; {seconds:.0f} s"
+    processor = sum(result["seconds"] for result in found)
+    return f"{part:<8} {figures}; {problems} problems; {seconds:.0f} s, {processor:.0f} s of processor time"
 
 
 def _counts(found: list[dict[str, Any]]) -> Counter[str]:
