@@ -64,7 +64,7 @@ class Ending:
 
     def refusal(self) -> str | None:
         """The one line that says why, if it ended with exit code 2 and such a line; None otherwise."""
-        lines = self.said.strip().splitlines()
+        lines = self.said.strip("\n").split("\n")
         marked = [line for line in lines if line.startswith(("train: ", "translate: "))]
         if self.code != 2 or len(marked) != 1 or lines[-1] != marked[0]:
             return None

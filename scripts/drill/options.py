@@ -127,7 +127,9 @@ def _try(lab: Lab, option: Option, value: str) -> None:
     is_trained = ending.code == 0 and not _is_long(option, value) and lab.dice.random() < SHARE_TRAINED
     if is_trained:
         lab.counts["options trained with"] += 1
-        ending = lab.run(train_command([*arguments, *([] if option.name == "run_dir" else ["run_dir=run"])]))
+        ending = lab.run(
+            train_command([*arguments, *([] if option.name == "run_dir" else [f"run_dir=run{lab.num_cases}"])])
+        )
     if ending.fault():
         lab.problems[-1] += f" ({argument[:200]!r} with {option.base})"
     elif ending.code:
