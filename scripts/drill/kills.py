@@ -19,7 +19,7 @@ from drill.lab import (
 
 GOALS = {"kills": 300}
 MOST_KILLS = 5  # of one piece of work
-FRESH_EVERY = 12  # one in so many scenarios starts new processes, as a user does
+FRESH_EVERY = 24  # one in so many scenarios starts new processes, as a user does
 IMPORT_SECONDS = 6.0  # of a new process, at most; the moment of the kill may be among them
 
 
