@@ -13,6 +13,7 @@ from drill.cases import Ending
 from drill.lab import CONTINUED_UPDATES, Lab, tiny_options, train_command, translate_command
 
 GOALS = {"damages": 500}
+SHARE_OF_IMPORTANT_FILES = 0.8
 Damage = Callable[[bytes, random.Random], bytes | None]  # None: the file is gone
 
 
@@ -52,7 +53,7 @@ DAMAGES: dict[str, Damage] = {
 def scenario(lab: Lab, number: int) -> None:
     run, cache = (lab.copy(lab.shared / "transformer" / name, name) for name in ("run", "cache"))
     files = sorted(path for folder in (run, cache) for path in folder.rglob("*") if path.is_file())
-    victim = lab.dice.choice(files)
+    victim = _victim(lab, files)
     content = victim.read_bytes()
     name = lab.dice.choice([*DAMAGES, "another file"])
     damaged = lab.dice.choice(files).read_bytes() if name == "another file" else DAMAGES[name](content, lab.dice)
@@ -79,6 +80,13 @@ def scenario(lab: Lab, number: int) -> None:
         names = [victim.name, *(folder.name for folder in victim.relative_to(lab.folder).parents if folder.name)]
         is_named = refusal is not None and any(name in refusal for name in names if name not in ("run", "cache"))
         lab.require(is_named, f"{what}: not one line that names it", ending)
+
+
+def _victim(lab: Lab, files: list[Path]) -> Path:
+    """Any file, but most of them are in checkpoints that are only needed when the newest one is damaged."""
+    newest = max(path.parent.name for path in files if path.parent.parent.name == "checkpoints")
+    important = [path for path in files if "checkpoints" not in path.parts or path.parent.name == newest]
+    return lab.dice.choice(important if lab.dice.random() < SHARE_OF_IMPORTANT_FILES else files)
 
 
 def _translate(lab: Lab) -> tuple[Ending, bool]:

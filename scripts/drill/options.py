@@ -135,7 +135,7 @@ def _try(lab: Lab, option: Option, value: str) -> None:
     elif ending.code:
         refusal = ending.refusal()
         # A value that only turns out to be wrong later is named by what was made of it, such as a file name.
-        names = [option.name.rpartition(".")[2], *([value] if len(value) > 1 else [])]
+        names = [option.name.rpartition(".")[2], f".{value}", *([value] if len(value) > 1 else [])]
         is_named = refusal is not None and any(name in refusal for name in names)
         what = "trained with" if is_trained else "checked"
         lab.require(is_named, f"{argument[:200]!r} {what}: not one line that names the option", ending)
