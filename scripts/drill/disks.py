@@ -17,6 +17,8 @@ from drill.lab import Lab, tiny_options, train_command, translate_command
 GOALS = {"disks": 40}
 _CLONE_NEWNS = 0x00020000
 BIG = "size=64m"
+FILE_LIMITS = (20_000, 60_000)  # bytes: more than the messages, which go to files too, and less than a checkpoint
+SHARE_MOUNTED = 0.7  # where mounting is allowed
 _state = {"is_private": False}
 
 
@@ -24,12 +26,13 @@ def scenario(lab: Lab, number: int) -> None:
     lab.counts["disks"] += 1
     place = lab.folder / "disk"
     place.mkdir()
-    is_mounted = _can_mount() and _mount(place, f"size={4 * lab.dice.randint(1, 90)}k")
+    may_mount = lab.dice.random() < SHARE_MOUNTED and _can_mount()
+    is_mounted = may_mount and _mount(place, f"size={4 * lab.dice.randint(1, 90)}k")
     work = [_train, _translate, _prepare][number % 3]
     is_read_only = is_mounted and lab.dice.random() < 0.25
     if is_read_only:
         _mount(place, "remount,ro")
-    largest = None if is_mounted else lab.dice.randint(0, 30_000)
+    largest = None if is_mounted else lab.dice.randint(*FILE_LIMITS)
     lab.counts["small file systems" if is_mounted else "limits on files"] += 1
     try:
         work(lab, place, largest, lambda: not is_mounted or _mount(place, f"remount,rw,{BIG}"))
@@ -84,8 +87,7 @@ def _prepare(lab: Lab, place: Path, largest: int | None, make_room: Callable[[],
 def _run(lab: Lab, work: Callable[[], int], largest: int | None) -> Ending:
     def limited() -> int:
         if largest is not None:
-            # Only what it writes itself: its messages go to files too.
-            resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 20_000, resource.RLIM_INFINITY))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
         return work()
 
     return lab.run(limited)

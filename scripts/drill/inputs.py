@@ -16,8 +16,9 @@ def scenario(lab: Lab, number: int) -> None:
     if not is_valid:
         place = lab.dice.randrange(len(lines))
         lines[place] += lab.dice.choice(INVALID)
-    final_end = lab.dice.choice([b"\n", b"\n", b""])
-    content = b"\n".join(lines) + (final_end if lines else b"")
+    # A carriage return belongs to the end of a line only where a line feed follows.
+    has_final_end = bool(lines) and (lab.dice.random() < 0.7 or lines[-1].endswith(b"\r"))
+    content = b"\n".join(lines) + (b"\n" if has_final_end else b"")
     source = lab.folder / "input.txt"
     source.write_bytes(content)
     replace = [] if lab.dice.random() < 0.5 and not is_valid else ["--errors", "replace"]
