@@ -104,6 +104,17 @@ class Ranks:
             raise Interrupted
         return [result for of_rank in gathered for result in of_rank]
 
+    @contextmanager
+    def interrupted_together(self) -> Iterator[None]:
+        """Raises `Interrupted` on every rank, once all have done what is within, if it was raised on one of them."""
+        is_interrupted = False
+        try:
+            yield
+        except Interrupted:
+            is_interrupted = True
+        if self.maximum(is_interrupted)[0]:
+            raise Interrupted
+
     def tell_to_stop(self) -> None:
         """Leaves a message for the other ranks, which may be busy for a long time and check for it now and then."""
         if self.store is not None:

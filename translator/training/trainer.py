@@ -70,20 +70,13 @@ class Trainer:
     started: float | None = None  # when the run's time began, by the clock; None = when `fit` is called
 
     def __post_init__(self) -> None:
-        model, ranks, notify = self.model, self.ranks, self.monitor.notify
+        model, ranks, notify, interrupted = self.model, self.ranks, self.monitor.notify, self.interruption.requested
         self.progress = Progress()
         self.plan = Plan(self.settings)
         self.time = RunTime(self.plan, self.clock, self.started, ranks)
         self.deadline = Deadline(self.time, self.interruption)
         self.updater = Updater(
-            model,
-            self.loss,
-            self.optimizer,
-            self.execution,
-            ranks,
-            notify,
-            self.settings.clip_norm,
-            self.interruption.requested,
+            model, self.loss, self.optimizer, self.execution, ranks, notify, self.settings.clip_norm, interrupted
         )
         self.snapshots = Snapshots(
             model, self.optimizer, self.ema, self.updater, self.loader, self.checkpoints, self.monitor, ranks
@@ -152,7 +145,8 @@ class Trainer:
                     continue
                 if reason:
                     return reason, 0
-            with contextlib.suppress(Interrupted), self.time.of_update():
+            accumulates = self.settings.update_tokens > 0
+            with contextlib.suppress(Interrupted), self.time.of_update(), self.snapshots.abandonable(accumulates):
                 self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
                 self.snapshots.save(self.progress, self.time.seconds)
@@ -161,17 +155,12 @@ class Trainer:
         progress = self.progress
         total = max(progress.update + 1.0, self.plan.expected_updates(progress))
         rate = self.learning_rate(progress.update + 1, total)
-        place = self.loader.state_dict()
         collected = self.updater.collect(
             batches, self.loader, update_tokens=self.settings.update_tokens, max_epochs=self.settings.max_epochs
         )
         moment = Moment(progress.update / total, self.teacher_forcing(progress.update))
         is_logged = self.monitor.will_log(progress.update + 1)
-        try:
-            outcome = self.updater(collected, learning_rate=rate, moment=moment, measure_parts=is_logged)
-        except Interrupted:
-            self.loader.load_state_dict(place)  # resuming makes the same update
-            raise
+        outcome = self.updater(collected, learning_rate=rate, moment=moment, measure_parts=is_logged)
         progress.record_update(len(collected), outcome.num_tokens, self.loader.epoch)
         if not outcome.is_finite:
             self._skip_or_stop(outcome, rate)

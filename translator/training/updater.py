@@ -16,7 +16,6 @@ from translator.training.gradient_norms import GradientNorms
 from translator.training.interfaces import Loader, Loss, Moment, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
 from translator.training.precision import Execution
-from translator.training.random_state import RandomState
 
 
 @dataclass(frozen=True)
@@ -72,15 +71,9 @@ class Updater:
     def __call__(
         self, batches: list[Batch], *, learning_rate: float, moment: Moment, measure_parts: bool = False
     ) -> UpdateOutcome:
-        """Asked to stop between two micro-batches, all ranks raise `Interrupted`, and it is as if nothing had begun."""
         num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
-        # An update of many micro-batches may take minutes, and a stop signal leaves only seconds.
-        before = RandomState.now(self.execution.device) if len(batches) > 1 else None
-        results = self._accumulate(batches, num_tokens, moment, may_stop=before is not None)
-        if before is not None and self.ranks.maximum(not results)[0]:
-            self.optimizer.zero_grad(set_to_none=True)
-            before.restore(self.execution.device)
-            raise Interrupted
+        with self.ranks.interrupted_together():
+            results = self._accumulate(batches, num_tokens, moment)
         self.ranks.sum_gradients(self._parameters)
         sums = torch.stack([result.sums for result in results]).sum(0)  # (1 + number of parts,)
         self.ranks.sum_tensors([sums])
@@ -102,17 +95,14 @@ class Updater:
             part_norms=dict(zip(self.gradient_norms.names, figures[len(sums) - 1 :], strict=False)),
         )
 
-    def _accumulate(
-        self, batches: list[Batch], num_tokens: int, moment: Moment, *, may_stop: bool
-    ) -> list[_MicroBatchResult]:
+    def _accumulate(self, batches: list[Batch], num_tokens: int, moment: Moment) -> list[_MicroBatchResult]:
         """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; returns each micro-batch's sums.
 
         Out of memory leaves part of a gradient behind, so the update restarts, as all later ones, with smaller parts.
-        Nothing is returned if it `may_stop` between micro-batches and was asked to.
         """
         while True:
             parts = [part for batch in batches for part in self.memory.parts(batch)]
-            results, failed = self._backward(parts, num_tokens, moment, may_stop=may_stop)
+            results, failed = self._backward(parts, num_tokens, moment)
             if failed is None:
                 return results
             results.clear()
@@ -125,12 +115,12 @@ class Updater:
             )
 
     def _backward(
-        self, parts: list[Batch], num_tokens: int, moment: Moment, *, may_stop: bool
+        self, parts: list[Batch], num_tokens: int, moment: Moment
     ) -> tuple[list[_MicroBatchResult], Batch | None]:
         results: list[_MicroBatchResult] = []
         for part in parts:
-            if may_stop and results and self.interrupted():
-                return [], None
+            if results and self.interrupted():  # an update may take minutes, and a stop signal leaves only seconds
+                raise Interrupted
             try:
                 on_device = part.to(self.execution.device, non_blocking=True)
                 with self.execution.autocast():
