@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-slow check format bench tensorboard wheel clean
+.PHONY: help install train test test-slow drill check format bench tensorboard wheel clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: $(STAMP) ## run the quick tests
 
 test-slow: $(STAMP) ## run the tests that take longer
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+drill: $(STAMP) ## kill, starve, damage and fuzz everything for half an hour; nothing else should run meanwhile
+	OMP_NUM_THREADS=1 PYTHONPATH=scripts $(BIN)/python -m drill $(ARGS)
 
 check: $(STAMP) ## style, types and the direction of imports
 	$(BIN)/ruff check .

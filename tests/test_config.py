@@ -268,6 +268,15 @@ def without_checksum(text: str) -> str:
     return rest
 
 
+@pytest.mark.parametrize("place", range(0, 95, 6))
+def test_damage_to_the_checksum_itself_does_not_hide_other_damage(saved: Path, place: int) -> None:
+    text = saved.read_text()
+    assert text[place] != "~"
+    saved.write_text((text[:place] + "~" + text[place + 1 :]).replace("hidden_size: 256", "hidden_size: 255"))
+    with pytest.raises(UserError, match="first line"):
+        load_file(saved)
+
+
 @pytest.mark.parametrize("place", ["run_dir: null", "score: additive", "source: en"])
 def test_a_saved_configuration_is_never_resolved(
     saved: Path, place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

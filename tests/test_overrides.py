@@ -32,6 +32,22 @@ def test_paths_and_splits_need_no_quotes(value: str) -> None:
     assert override.value() == [value, "plain", 3]
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("a\nb", "run_dir=a…: no option takes a line break; give one line"),
+        ("\r", "run_dir=…: no option takes a line break; give one line"),
+        ("[a,'b\n']", "run_dir=[a,'b…: no option takes a line break; give one line"),
+        ("1" * 5_000, f"run_dir={'1' * 52}…: too large a number"),
+        (f"[a,{'1' * 5_000}]", f"run_dir=[a,{'1' * 49}…: too large a number"),
+    ],
+)
+def test_what_no_message_could_show_in_one_line_is_refused(value: str, message: str) -> None:
+    with pytest.raises(UserError) as refused:
+        quoted(f"run_dir={value}")
+    assert str(refused.value) == message
+
+
 def test_any_text_without_commas_arrives_unchanged() -> None:
     rng = random.Random(1)
     for _ in range(300):

@@ -42,6 +42,7 @@ SCHEMAS: dict[str, dict[str, type]] = {
 # not write it.
 _CHECKSUM_COMMENT = "# sha256 {} of the lines below; remove this line after editing them"
 _CHECKSUM_LINE = re.compile(_CHECKSUM_COMMENT.format("([0-9a-f]{64})"))
+_CHECKSUM_REMAINS = re.compile("sha256|lines below|[0-9a-f]{16}")  # a few damaged bytes leave one of these
 
 
 @dataclass
@@ -132,6 +133,8 @@ def load_file(path: Path) -> Config:
         recorded = _CHECKSUM_LINE.fullmatch(first)
         if recorded and recorded[1] != _sha256(rest):
             raise ValueError("it does not match the checksum in its first line")
+        if not recorded and _CHECKSUM_REMAINS.search(first):
+            raise ValueError("its first line, the checksum, is not as it was; remove that line if you have edited it")
         saved = OmegaConf.create(text)
         if not isinstance(saved, DictConfig):
             raise ValueError("not a configuration")

@@ -14,12 +14,16 @@ from hydra.errors import OverrideParseException
 from translator.errors import UserError
 from translator.schema.checks import did_you_mean
 
+_LINE_BREAKS = "\n\r"
+_SHOWN_CHARACTERS = 60  # of a value that has thousands
 _ALREADY_STRUCTURED = ("'", '"', "{")  # quoted, or a dictionary: left as it is
 
 
 def quoted(argument: str) -> str:
     """The argument with quotes around the values, or list elements, that Hydra could not parse without them."""
     name, equals, value = argument.partition("=")
+    if equals and set(value) & set(_LINE_BREAKS):
+        raise UserError(f"{name}={value.splitlines()[0]}…: no option takes a line break; give one line")
     if argument.startswith("-") or not equals or value.startswith(_ALREADY_STRUCTURED) or _is_readable(argument):
         return argument
     start, end = ("[", "]") if value.startswith("[") and value.endswith("]") else ("", "")
@@ -68,6 +72,8 @@ def _is_readable(argument: str) -> bool:
         OverridesParser.create().parse_overrides([argument])
     except OverrideParseException:
         return False
+    except ValueError as error:  # thousands of digits
+        raise UserError(f"{argument[:_SHOWN_CHARACTERS]}…: too large a number") from error
     return True
 
 

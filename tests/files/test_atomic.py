@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -36,6 +38,19 @@ def test_a_link_replaces_another_and_leaves_its_target_alone(tmp_path: Path) -> 
     assert latest.readlink() == Path("run")
     assert stat.S_IMODE(target.stat().st_mode) == 0o700
     assert names_in(tmp_path) == ["latest", "run"]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    gone = ended.pid
+    names = [f".a.json.tmp-{gone}", f".a.json.tmp-0{gone}", f".a.json.tmp-{os.getppid()}", f".b.json.tmp-{gone}"]
+    for name in names:
+        (tmp_path / name).touch()
+    for name in (names[0], names[2], names[3]):
+        os.utime(tmp_path / name, (0, 0))
+    write_json(tmp_path / "a.json", 1)
+    assert names_in(tmp_path) == sorted(["a.json", *names[1:]]), "not a new one, a running process's, or another file's"
 
 
 def test_files_and_folders_have_ordinary_permissions(tmp_path: Path) -> None:

@@ -5,18 +5,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import Tensor
 
 from support.processes import environment
-from support.training_toys import make_trainer, same, weights
+from support.training_toys import ToyLoader, make_trainer, same, weights
 from translator.errors import Interrupted
 from translator.training.distributed import Ranks
 from translator.training.final_weights import FinalWeights
+from translator.training.interfaces import LossOutput
 from translator.training.random_state import seed_everything
 from translator.training.schedule import LearningRate
 from translator.training.signals import STOP_SIGNALS, Interruption, StopSignals
+from translator.training.trainer import Trainer
 
 # A run that would take forever; it reports when it is in the middle of an update or a validation.
 PROGRAM = """
@@ -69,8 +72,8 @@ def start(where: str, folder: Path) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     ("where", "number", "resumed_at"),
     [
-        ("update", signal.SIGINT, 4),
-        ("update", signal.SIGUSR1, 4),
+        ("update", signal.SIGINT, 3),
+        ("update", signal.SIGUSR1, 3),
         ("validation", signal.SIGTERM, 3),
         ("averaging", signal.SIGHUP, 9),
     ],
@@ -114,6 +117,44 @@ def test_a_signal_while_final_weights_are_chosen_is_not_forgotten(
         result = trainer.fit()
     assert result.exit_code == 128 + signal.SIGTERM
     assert result.stopped_by == "signal"
+
+
+def test_an_update_is_abandoned_between_its_micro_batches(tmp_path: Path) -> None:
+    """What is saved is what the previous update left, and the resumed run is an undisturbed one, bit for bit."""
+    options = {"validate_every": 3, "update_tokens": 160, "learning_rate": LearningRate("constant", 1e-2, 1)}
+
+    def train(name: str, max_updates: int, resume: bool = False) -> Trainer:
+        seed_everything(11)
+        trainer = make_trainer(tmp_path / name, max_updates=max_updates, **options)
+        assert trainer.resume() == 4 if resume else True
+        trainer.fit()
+        return trainer
+
+    seed_everything(11)
+    with StopSignals() as signals:
+        interrupted = make_trainer(tmp_path / "run", max_updates=7, interruption=Interruption(signals), **options)
+        loss, num_micro_batches = interrupted.updater.loss, 0
+
+        def loss_with_signal(*arguments: Any, **keywords: Any) -> LossOutput:
+            nonlocal num_micro_batches
+            num_micro_batches += interrupted.progress.update == 4
+            if num_micro_batches == 2:
+                signal.raise_signal(signal.SIGTERM)
+            return loss(*arguments, **keywords)
+
+        interrupted.updater.loss = loss_with_signal
+        assert interrupted.fit().exit_code == 128 + signal.SIGTERM
+    assert num_micro_batches == 2, "there would have been more"
+    assert len(interrupted.updater.collect(iter(ToyLoader()), ToyLoader(), update_tokens=160, max_epochs=0)) > 3
+    assert all(parameter.grad is None for parameter in interrupted.model.parameters())
+
+    saved, expected = interrupted.checkpoints.newest(print), train("four", 4).checkpoints.newest(print)
+    assert saved is not None
+    assert expected is not None
+    for part in ("model", "optimizer", "ema"):
+        assert same(saved.tensors(part), expected.tensors(part))
+    assert saved.state["ranks"] == expected.state["ranks"]
+    assert same(weights(train("run", 7, resume=True).model), weights(train("whole", 7).model))
 
 
 def test_a_second_ctrl_c_aborts_at_once(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ class CleanedCorpus(Corpus):
         if self._is_earlier:
             self._kept = kept
         if report.num_kept == 0:
-            raise UserError(f"{self.name}: cleaning leaves no pairs; see which step removes them\n{report}")
+            raise UserError(f"{self.name}: cleaning leaves none of {report.num_read:,} pairs: {report.removed()}")
 
     def _hashes(self) -> set[bytes]:
         """Of all kept pairs; reads the corpus again if necessary."""

@@ -72,6 +72,13 @@ class CleaningReport:
             )
         return "\n".join(rows)
 
+    def removed(self) -> str:
+        """What removed how many pairs, in one line."""
+        steps = {f"data.cleaning.{name}": step for name, step in self.steps.items() if self._effect(name) == "removed"}
+        return ", ".join(
+            f"{name} removed {step.count:,} (such as {step.examples[0]})" for name, step in steps.items() if step.count
+        )
+
     def _effect(self, name: str) -> str:
         if not self.options[name]:
             return "kept" if self.steps[name].count else "(off)"

@@ -1,5 +1,6 @@
 """Atomic writes: files and folders are written under a temporary name, flushed to disk and then renamed."""
 
+import glob
 import json
 import os
 import shutil
@@ -33,9 +34,11 @@ def atomic_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path to write to, which is renamed to `path` if the block ends without an exception.
 
     Until then, an existing file at `path` is left alone; afterwards, the new file survives a power failure. It gets the
-    default permissions, so that others can read it, even if the library that wrote it made it private.
+    default permissions, so that others can read it, even if the library that wrote it made it private. A killed process
+    leaves its temporary file behind, which may be large; the next one that writes the same file removes it.
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    _remove_abandoned_files(path)
     try:
         temporary.unlink(missing_ok=True)  # left behind by a process that was killed and had the same number
         yield temporary
@@ -91,6 +94,27 @@ def new_folder(folder: Path) -> Iterator[Path]:
             sync_folder(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_abandoned_files(path: Path) -> None:
+    """Removes temporary files that killed processes have left beside the file."""
+    for left_behind in path.parent.glob(f".{glob.escape(path.name)}.tmp-*"):
+        with suppress(OSError):  # another process has renamed or removed it
+            if left_behind.lstat().st_mtime < time.time() - LOCK_SECONDS and not _is_running(left_behind):
+                left_behind.unlink()
+
+
+def _is_running(temporary: Path) -> bool:
+    """Whether the process that the temporary file is named after is still there, as far as this machine knows."""
+    if os.name != "posix":  # elsewhere, asking would end it
+        return True
+    try:
+        os.kill(int(temporary.name.rpartition("-")[2]), 0)
+    except (ProcessLookupError, OverflowError, ValueError):
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 def _remove_abandoned(folder: Path) -> None:

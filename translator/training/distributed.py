@@ -104,6 +104,17 @@ class Ranks:
             raise Interrupted
         return [result for of_rank in gathered for result in of_rank]
 
+    @contextmanager
+    def interrupted_together(self) -> Iterator[None]:
+        """Raises `Interrupted` on every rank, once all have done what is within, if it was raised on one of them."""
+        is_interrupted = False
+        try:
+            yield
+        except Interrupted:
+            is_interrupted = True
+        if self.maximum(is_interrupted)[0]:
+            raise Interrupted
+
     def tell_to_stop(self) -> None:
         """Leaves a message for the other ranks, which may be busy for a long time and check for it now and then."""
         if self.store is not None:
@@ -168,6 +179,8 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends all ranks at once; explain first
         # Skip destroy_process_group: it would block on dead ranks. The exit code makes torchrun end the others.
         explanation = _explain_failure(store, ranks, error)
+        if _lost_contact(error):  # nothing is wrong here: where this process was does not matter
+            raise UserError(explanation) from error
         if not isinstance(error, UserError):  # which the command shows
             print(explanation, file=sys.stderr, flush=True)
         raise
@@ -179,13 +192,17 @@ def refuse_together(ranks: Ranks, message: str) -> NoReturn:
     raise UserError(message) if ranks.is_main else SystemExit(2)
 
 
+def _lost_contact(error: Exception) -> bool:
+    """Whether the error is that another rank no longer answers."""
+    return isinstance(error, dist.DistError) or "gloo" in str(error).lower()
+
+
 def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
     """Names the rank that failed and why, or the ranks that no longer respond, from what they leave in the store."""
     here = f"rank {ranks.rank} of {ranks.count} (process {os.getpid()} on {socket.gethostname()})"
     message = f"{type(error).__name__}: {str(error).strip() or 'no message'}"
-    lost_contact = isinstance(error, dist.DistError) or "gloo" in str(error).lower()
     try:
-        if not lost_contact:
+        if not _lost_contact(error):
             store.set(f"failed/{ranks.rank}", message)
             return f"{here} failed and ends the job: {message}"
         store.set(f"lost/{ranks.rank}", "")

@@ -4,7 +4,7 @@ import base64
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -16,45 +16,67 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)  # also CUDA and MPS
 
 
+class RandomState(NamedTuple):
+    """The states of all generators that training on a device may draw from."""
+
+    python: tuple[Any, ...]
+    numpy: Any
+    cpu: torch.Tensor  # torch's
+    device: torch.Tensor | None  # torch's on an accelerator
+
+    @classmethod
+    def now(cls, device: torch.device) -> Self:
+        """Quick enough for every update."""
+        return cls(random.getstate(), np.random.get_state(), torch.get_rng_state(), _device_state(device))  # noqa: NPY002
+
+    def restore(self, device: torch.device) -> None:
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)  # noqa: NPY002
+        torch.set_rng_state(self.cpu)
+        if self.device is not None and device.type == "cuda":
+            torch.cuda.set_rng_state(self.device, device)
+        elif self.device is not None and device.type == "mps":
+            torch.mps.set_rng_state(self.device)
+
+
 def random_state(device: torch.device) -> dict[str, Any]:
-    """The states of all generators that training on the device may draw from."""
-    version, internal, gauss = random.getstate()
-    numpy_state: Any = np.random.get_state()  # noqa: NPY002
-    _, keys, position, has_gauss, cached = numpy_state
+    """The state as plain values, for JSON."""
+    state = RandomState.now(device)
+    version, internal, gauss = state.python
+    _, keys, position, has_gauss, cached = state.numpy
     return {
         "python": [version, list(internal), gauss],
         "numpy": [keys.tolist(), int(position), int(has_gauss), float(cached)],
-        "torch": _encode(torch.get_rng_state()),
-        "device": _device_state(device),
+        "torch": _encode(state.cpu),
+        "device": None if state.device is None else _encode(state.device),
     }
 
 
 def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
     version, internal, gauss = state["python"]
-    random.setstate((version, tuple(internal), gauss))
     keys, position, has_gauss, cached = state["numpy"]
-    np.random.set_state(("MT19937", np.array(keys, np.uint32), position, has_gauss, cached))  # noqa: NPY002
-    torch.set_rng_state(_decode(state["torch"]))
-    if state["device"] is not None and device.type == "cuda":
-        torch.cuda.set_rng_state(_decode(state["device"]), device)
-    elif state["device"] is not None and device.type == "mps":
-        torch.mps.set_rng_state(_decode(state["device"]))
+    RandomState(
+        python=(version, tuple(internal), gauss),
+        numpy=("MT19937", np.array(keys, np.uint32), position, has_gauss, cached),
+        cpu=_decode(state["torch"]),
+        device=None if state["device"] is None else _decode(state["device"]),
+    ).restore(device)
 
 
 @contextmanager
 def untouched_random_state(device: torch.device) -> Iterator[None]:
     """Restores all generators afterwards, so that validating more often does not change what is learnt."""
-    state = random_state(device)
+    state = RandomState.now(device)
     try:
         yield
     finally:
-        restore_random_state(state, device)
+        state.restore(device)
 
 
-def _device_state(device: torch.device) -> str | None:
+def _device_state(device: torch.device) -> torch.Tensor | None:
     if device.type == "cuda":
-        return _encode(torch.cuda.get_rng_state(device))
-    return _encode(torch.mps.get_rng_state()) if device.type == "mps" else None
+        return torch.cuda.get_rng_state(device)
+    return torch.mps.get_rng_state() if device.type == "mps" else None
 
 
 def _encode(state: torch.Tensor) -> str:

@@ -1,10 +1,12 @@
 """Everything a run continues from: written to checkpoints, and restored from the newest intact one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 import torch
 
-from translator.errors import UserError
+from translator.errors import Interrupted, UserError
 from translator.models.base import Seq2Seq
 from translator.runs.weights import collect_weights, restore_weights
 from translator.training.checkpoint import Checkpoint, CheckpointStore
@@ -14,7 +16,7 @@ from translator.training.interfaces import Loader, Notify
 from translator.training.monitor import Monitor
 from translator.training.optimizer import optimizer_tensors, restore_optimizer
 from translator.training.progress import Progress
-from translator.training.random_state import random_state, restore_random_state
+from translator.training.random_state import RandomState, random_state, restore_random_state
 from translator.training.updater import Updater
 
 _STATE_FORMAT = 1
@@ -99,6 +101,23 @@ class Snapshots:
         progress = Progress(**state["progress"])
         self._saved = (progress.update, progress.validated_at)
         return progress
+
+    @contextmanager
+    def abandonable(self, accumulates: bool) -> Iterator[None]:
+        """The update within may raise `Interrupted` between two micro-batches; it is then as if it had never begun.
+
+        Only one that `accumulates` has several, and only then are the random numbers worth the time of keeping them.
+        """
+        device = self.updater.execution.device
+        place, numbers = self.loader.state_dict(), RandomState.now(device) if accumulates else None
+        try:
+            yield
+        except Interrupted:
+            self.optimizer.zero_grad(set_to_none=True)
+            self.loader.load_state_dict(place)
+            if numbers is not None:
+                numbers.restore(device)
+            raise
 
     def _newest_on_all_ranks(self) -> Checkpoint | None:
         """The first rank looks for it, and all read the same one."""

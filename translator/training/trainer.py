@@ -70,13 +70,13 @@ class Trainer:
     started: float | None = None  # when the run's time began, by the clock; None = when `fit` is called
 
     def __post_init__(self) -> None:
-        model, ranks, notify = self.model, self.ranks, self.monitor.notify
+        model, ranks, notify, interrupted = self.model, self.ranks, self.monitor.notify, self.interruption.requested
         self.progress = Progress()
         self.plan = Plan(self.settings)
         self.time = RunTime(self.plan, self.clock, self.started, ranks)
         self.deadline = Deadline(self.time, self.interruption)
         self.updater = Updater(
-            model, self.loss, self.optimizer, self.execution, ranks, notify, clip_norm=self.settings.clip_norm
+            model, self.loss, self.optimizer, self.execution, ranks, notify, self.settings.clip_norm, interrupted
         )
         self.snapshots = Snapshots(
             model, self.optimizer, self.ema, self.updater, self.loader, self.checkpoints, self.monitor, ranks
@@ -145,7 +145,8 @@ class Trainer:
                     continue
                 if reason:
                     return reason, 0
-            with self.time.of_update():
+            accumulates = self.settings.update_tokens > 0
+            with contextlib.suppress(Interrupted), self.time.of_update(), self.snapshots.abandonable(accumulates):
                 self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
                 self.snapshots.save(self.progress, self.time.seconds)

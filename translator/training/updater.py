@@ -1,7 +1,7 @@
 """One update: the gradient of a token budget, over micro-batches and ranks, clipped and applied."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from translator.data.batching import Batch
+from translator.errors import Interrupted
 from translator.models.base import Seq2Seq
 from translator.training.distributed import Ranks
 from translator.training.gradient_norms import GradientNorms
@@ -48,6 +49,7 @@ class Updater:
     ranks: Ranks
     notify: Notify
     clip_norm: float  # 0 = no clipping
+    interrupted: Callable[[], bool] = lambda: False  # whether the process was asked to stop
 
     def __post_init__(self) -> None:
         self.memory = MemoryLimit()
@@ -70,7 +72,8 @@ class Updater:
         self, batches: list[Batch], *, learning_rate: float, moment: Moment, measure_parts: bool = False
     ) -> UpdateOutcome:
         num_tokens = int(self.ranks.sum(sum(batch.num_target_tokens for batch in batches))[0])
-        results = self._accumulate(batches, num_tokens, moment)
+        with self.ranks.interrupted_together():
+            results = self._accumulate(batches, num_tokens, moment)
         self.ranks.sum_gradients(self._parameters)
         sums = torch.stack([result.sums for result in results]).sum(0)  # (1 + number of parts,)
         self.ranks.sum_tensors([sums])
@@ -116,6 +119,8 @@ class Updater:
     ) -> tuple[list[_MicroBatchResult], Batch | None]:
         results: list[_MicroBatchResult] = []
         for part in parts:
+            if results and self.interrupted():  # an update may take minutes, and a stop signal leaves only seconds
+                raise Interrupted
             try:
                 on_device = part.to(self.execution.device, non_blocking=True)
                 with self.execution.autocast():

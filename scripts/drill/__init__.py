@@ -1,0 +1,5 @@
+"""Drills: the program is killed, starved, fed rubbish and damaged, thousands of times; `make drill` runs them all."""
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when `datasets` is imported: no drill may wait for the network
