@@ -1,0 +1,78 @@
+"""The report of a run, or of two side by side: `python -m translator.report --help`."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from translator.command import Parser, exit_code, open_outputs, positive, say
+
+EPILOG = """
+examples:
+  python -m translator.report runs/latest -o report.html
+  python -m translator.report runs/one runs/two -o comparison.html --json comparison.json
+  python -m translator.report runs/latest --source news.en --reference news.de -o news.html
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(
+        prog="python -m translator.report",
+        description="One HTML file that shows what a run is worth: scores, curves, errors, attention, data.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
+    result.add_argument("other", type=Path, nargs="?", metavar="RUN2", help="another run, to be compared with it")
+    result.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the page; default: report.html in the folder of RUN"
+    )
+    result.add_argument("--json", type=Path, metavar="FILE", help="write the same figures; - is the standard output")
+    result.add_argument(
+        "--source", type=Path, metavar="FILE", help="judge the run by this text; default: its test or validation set"
+    )
+    result.add_argument("--reference", type=Path, metavar="FILE", help="the translation of --source")
+    result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="of the set; the demo corpus has its own")
+    result.add_argument("--device", default="auto", help="default: auto")
+    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return exit_code("report", lambda: run(parser().parse_args(arguments)))
+
+
+def run(options: argparse.Namespace) -> None:
+    # Only now, so that --help and mistyped options are answered at once.
+    import torch
+
+    from translator.build.report import ReportRequest, load_material
+    from translator.errors import UserError
+    from translator.evaluate import to_json
+    from translator.kernels.allocator import keep_memory
+    from translator.report.gather import gather_figures
+    from translator.report.page import report_page
+    from translator.runs.directory import resolve_run
+
+    if (options.source is None) != (options.reference is None):
+        given, missing = ("source", "reference") if options.source else ("reference", "source")
+        raise UserError(f"--{given}: needs --{missing} beside it")
+    runs = [options.run, *([options.other] if options.other else [])]
+    output = options.output or resolve_run(options.run) / "report.html"
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    keep_memory()
+    inputs = [options.source, options.reference, options.gold_alignment]
+    with open_outputs(inputs, output=output, json=options.json) as write:
+        request = ReportRequest(runs, options.source, options.reference, options.gold_alignment, options.device)
+        figures = gather_figures(*load_material(request))
+        write["output"](report_page(figures))
+        if "json" in write:
+            write["json"](to_json(figures))
+    say(f"{output}: {len(figures['runs'])} run(s), {figures['held_out']['num_sentences']:,} sentences")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
