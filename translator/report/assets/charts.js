@@ -4,7 +4,7 @@
 const Charts = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
   const COLOURS = 4; // --series-1 … in style.css
-  const MARGIN = { top: 12, right: 14, bottom: 46, left: 58 };
+  const MARGIN = { top: 12, right: 14, bottom: 46, left: 66 };
 
   function make(name, attributes = {}, ...children) {
     const element = document.createElement(name);
@@ -23,8 +23,13 @@ const Charts = (() => {
   function format(value, spec = {}) {
     if (value === null || value === undefined) return "–";
     if (spec.percent) return `${(100 * value).toFixed(spec.digits ?? 1)} %`;
-    if (value !== 0 && Math.abs(value) < 0.01) return value.toExponential(2);
+    if (value !== 0 && Math.abs(value) < 0.01) return String(Number(value.toPrecision(3)));
     return value.toLocaleString("en-US", { maximumFractionDigits: Math.abs(value) >= 1000 ? 0 : spec.digits ?? 2 });
+  }
+
+  // As short as a value on an axis can be.
+  function short(value, spec) {
+    return spec.percent ? `${Number((100 * value).toPrecision(4))} %` : format(value, { digits: 4 });
   }
 
   // Round numbers from low to high, about as many as asked for.
@@ -96,10 +101,10 @@ const Charts = (() => {
     for (const value of yTicks) {
       const y = yOf(value);
       drawing.append(shape("line", { x1: MARGIN.left, x2: width - MARGIN.right, y1: y, y2: y, class: "grid" }));
-      drawing.append(shape("text", { x: MARGIN.left - 6, y: y + 4, class: "tick end" }, format(value, spec)));
+      drawing.append(shape("text", { x: MARGIN.left - 6, y: y + 4, class: "tick end" }, short(value, spec)));
     }
     const middle = (MARGIN.top + height - MARGIN.bottom) / 2;
-    const vertical = { x: 14, y: middle, class: "label middle", transform: `rotate(-90 14 ${middle})` };
+    const vertical = { x: 12, y: middle, class: "label middle", transform: `rotate(-90 12 ${middle})` };
     drawing.append(shape("text", vertical, spec.y));
     drawing.append(shape("text", { x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 6, class: "label middle" }, spec.x));
   }

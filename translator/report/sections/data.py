@@ -7,13 +7,13 @@ from translator.report.html import Child, Markup, fold, join, table, tag
 from translator.report.sections.parts import Figures, Section, by_run, left_out
 
 EFFECTS = {
-    "normalize": "normalised",
-    "drop_blank": "a side is blank",
-    "max_characters": "too long",
-    "max_ratio": "lengths too different",
-    "drop_identical": "source and target equal",
-    "drop_leaked": "also in validation or test",
-    "drop_duplicates": "seen before",
+    "normalize": "normalised (and kept)",
+    "drop_blank": "removed: a side is blank",
+    "max_characters": "removed: too long",
+    "max_ratio": "removed: lengths too different",
+    "drop_identical": "removed: source and target equal",
+    "drop_leaked": "removed: also in validation or test",
+    "drop_duplicates": "removed: seen before",
 }
 
 
@@ -105,7 +105,7 @@ def _cleaning(report: dict[str, Any]) -> Markup:
     return join(
         tag("h3", f"Cleaning and leakage: {report['name']}"),
         tag("p", f"{report['num_read']:,} pairs read, {report['num_kept']:,} kept.", class_="about"),
-        table(("removed because", "pairs", "step", "examples"), rows),
+        table(("cleaning step", "pairs", "switched", "examples"), rows),
         table(("held-out set", "pairs", "pairs found in training", "sources in the pairs kept"), leaks) if leaks else None,
     )
 
