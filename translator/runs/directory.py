@@ -14,6 +14,7 @@ from typing import Any
 from translator.errors import UserError
 from translator.files.atomic import locked_folder, read_json, write_json
 from translator.files.explain import explain_damage, require_folder
+from translator.runs.hardware import hardware
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,8 @@ class RunDirectory:
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
         manifest = {"format_version": FORMAT_VERSION, _WITH_CHECKSUMS: True, "identity": identity}
-        write_json(self.manifest, {**manifest, **details, "versions": versions(), "git_commit": git_commit()})
+        origin = {"versions": versions(), "hardware": hardware(), "git_commit": git_commit()}
+        write_json(self.manifest, {**manifest, **details, **origin})
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -27,9 +27,9 @@ def unbalanced_ngrams(
     surplus, deficit, matched = Counter[Ngram](), Counter[Ngram](), Counter[Ngram]()
     for output, reference in zip(outputs, references, strict=True):
         written, wanted = Counter(ngrams_of(output)), Counter(ngrams_of(reference))
-        surplus += written - wanted
-        deficit += wanted - written
-        matched += written & wanted
+        surplus.update(written - wanted)
+        deficit.update(wanted - written)
+        matched.update(written & wanted)
 
     def balance(ngram: Ngram) -> float:
         more, less = surplus[ngram] + SMOOTHING, deficit[ngram] + SMOOTHING
