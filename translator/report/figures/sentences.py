@@ -66,9 +66,9 @@ def choose_sentences(scores: Sequence[Sequence[float]], faults: Sequence[Sequenc
     chosen: set[int] = set()
     left = MOST_CHARACTERS
     queues = [iter(worst), iter(reversed(worst)), iter(shuffled), iter(faulty)]
-    while queues and left > 0:
+    while queues:
         for queue in list(queues):
-            index = next((index for index in queue if index not in chosen), None)
+            index = next((index for index in queue if index not in chosen and sizes[index] <= left), None)
             if index is None:
                 queues.remove(queue)
             else:
