@@ -1,7 +1,9 @@
+import pytest
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from translator.report.figures import comparison
 from translator.report.figures.comparison import compare_runs
 from translator.report.figures.scores import NUM_BOOTSTRAP, corpus_scores, scores_by_length
 from translator.report.material import HeldOut
@@ -35,7 +37,8 @@ def test_classes_of_length_are_scored_on_their_own() -> None:
         assert abs(row["chrf"] - sacrebleu.corpus_chrf(outputs, [references]).score) < 1e-9
 
 
-def test_two_runs_are_compared_sentence_by_sentence() -> None:
+def test_two_runs_are_compared_sentence_by_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "NUM_RANDOMIZATIONS", 100)
     found = compare_runs(OUTPUTS, OTHERS, SET, {"dog": 3})
     pairs = zip(OUTPUTS, OTHERS, REFERENCES, strict=True)
     gains = [sacrebleu.sentence_chrf(b, [r]).score - sacrebleu.sentence_chrf(a, [r]).score for a, b, r in pairs]

@@ -43,7 +43,7 @@ CURVE = [(10, 5.0), (20, 4.0), (30, 3.5)]
 
 def write_corpora(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for split, pairs in (("train", TRAIN), ("valid", TRAIN[:4]), ("test", TEST)):
+    for split, pairs in (("train", TRAIN), ("valid", TEST[:2]), ("test", TEST)):
         for side, language in enumerate(("en", "de")):
             lines = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")

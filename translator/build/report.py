@@ -138,10 +138,9 @@ def count_training_text(
 def _training_statistics(config: Config) -> TextStatistics | None:
     """None where the training text is gone: the sections that need it are then left out."""
     try:
-        splits = _open_existing(config.data)
+        return count_training_text(config, cleaned_training_pairs(config, _open_existing(config.data)))
     except UserError:
         return None
-    return count_training_text(config, cleaned_training_pairs(config, splits))
 
 
 def _use_model(material: RunMaterial, held_out: HeldOut, split: str, device: str) -> None:
