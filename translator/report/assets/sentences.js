@@ -37,7 +37,7 @@
     entry.runs.forEach((run, n) => {
       const name = entry.runs.length > 1 ? `reference, against ${data.names[n]}` : "reference";
       if (n === 0 || run.reference.length > 1) result.append(row(name, marked(run.reference, "ins", data.target_language)));
-      const facts = make("p", { class: "facts" }, `chrF ${format(run.chrf, { digits: 1 })}`, ...run.faults.map((fault) => make("span", { class: "fault" }, fault)));
+      const facts = make("p", { class: "facts" }, `chrF ${format(run.chrf, { digits: 1 })}`, ...run.faults.flatMap((fault) => [" ", make("span", { class: "fault" }, fault)]));
       result.append(row(entry.runs.length > 1 ? data.names[n] : "output", make("div", {}, marked(run.output, "del", data.target_language), facts)));
     });
     return result;
