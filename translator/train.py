@@ -147,7 +147,9 @@ def _train(
                 if ranks.is_main:
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
                     if num_held_out is None:
-                        end_report = EndReport(config, data, directory, monitor.notify, partial(_is_late, config, trainer))
+                        end_report = EndReport(
+                            config, data, directory, monitor.notify, partial(_is_late, config, trainer)
+                        )
                         if test_validator is not None:
                             end_report.write("test", test_validator, kept.with_scores(test.figures() if test else {}))
                         else:

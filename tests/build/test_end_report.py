@@ -21,7 +21,7 @@ from translator.training.validation_result import TextScores
 
 SMALL = [
     *("model=transformer_tiny", "model.encoder_layers=1", "model.decoder_layers=1", "model.model_size=16"),
-    *("trainer=smoke", "trainer.max_updates=2", "trainer.validate_every=1", "tokenizer.vocab_size=330"),
+    *("trainer=smoke", "trainer.max_updates=2", "trainer.validate_every=2", "tokenizer.vocab_size=330"),
     *("trainer.num_samples=0", "decode.max_length_ratio=1", "decode.max_length_extra=2", "data=text"),
 ]
 
@@ -38,7 +38,7 @@ def trained(folder: Path, *options: str, with_test: bool = True) -> Path:
     return run_dir
 
 
-@pytest.mark.parametrize(("with_test", "split"), [(True, "test"), (False, "valid")])
+@pytest.mark.parametrize(("with_test", "split"), [(True, "test"), pytest.param(False, "valid", marks=pytest.mark.slow)])
 def test_training_ends_by_naming_its_report(
     with_test: bool, split: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +63,7 @@ def test_training_ends_by_naming_its_report(
     assert len(held_out) == len(lines) - 1
 
 
+@pytest.mark.slow
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     run = trained(tmp_path, "trainer.report=false")
     assert not (run / "report.html").exists()
@@ -114,6 +115,15 @@ def test_translations_are_kept_while_they_may_be_those_of_the_final_weights() ->
     assert kept.with_scores({"bleu": 20.0}) == ["2", "x"]  # the latest
     assert kept.with_scores({"bleu": 10.0}) is None
     assert kept.with_scores({}) is None
+
+
+def test_translations_with_the_same_scores_cannot_be_told_apart() -> None:
+    kept = KeptTranslations(num_sentences=1)
+    for text in ("first", "second"):
+        kept._keep({"bleu": 0.0}, [text])
+    assert kept.with_scores({"bleu": 0.0}) is None
+    kept._keep({"bleu": 1.0}, ["third"])
+    assert kept.with_scores({"bleu": 1.0}) == ["third"]
 
 
 def test_little_of_the_given_time_is_reserved(small_config: Any) -> None:

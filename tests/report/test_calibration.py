@@ -14,7 +14,12 @@ def sentence(confidences: list[float], is_right: list[bool]) -> ForcedSentence:
 def test_the_error_is_the_weighted_distance_of_the_bins() -> None:
     rng = np.random.default_rng(0)
     confidences, is_right = rng.uniform(0.001, 1, 500), rng.random(500) < 0.6
-    found = calibration([sentence(list(confidences[:200]), list(is_right[:200])), sentence(list(confidences[200:]), list(is_right[200:]))])
+    found = calibration(
+        [
+            sentence(list(confidences[:200]), list(is_right[:200])),
+            sentence(list(confidences[200:]), list(is_right[200:])),
+        ]
+    )
     error = 0.0
     for number in range(NUM_BINS):  # Guo et al. 2017, equations 1 to 3, one bin at a time
         inside = (confidences > number / NUM_BINS) & (confidences <= (number + 1) / NUM_BINS)

@@ -1,4 +1,5 @@
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_long_curves_are_thinned_evenly() -> None:
     thinned = thin(points)
     assert len(thinned) == MOST_POINTS
     assert (thinned[0], thinned[-1]) == (points[0], points[-1])
-    gaps = {b[0] - a[0] for a, b in zip(thinned, thinned[1:], strict=False)}
+    gaps = {b[0] - a[0] for a, b in pairwise(thinned)}
     assert gaps <= {25, 26}
 
 

@@ -1,6 +1,5 @@
 """Calibration, attention and search of real models, against the package's other ways to the same numbers."""
 
-
 import numpy as np
 import pytest
 import torch

@@ -53,7 +53,10 @@ def test_hostile_text_stays_text(reported: Path) -> None:
     assert "hacked" in page
 
 
-def test_two_runs_side_by_side(small_run: Path, small_lstm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow  # two models
+def test_two_runs_side_by_side(
+    small_run: Path, small_lstm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output = tmp_path / "two.html"
     assert main([str(small_run), str(small_lstm), "-o", str(output), "--json", str(tmp_path / "two.json")]) == 0
     figures = json.loads((tmp_path / "two.json").read_text(encoding="utf-8"))
@@ -138,4 +141,4 @@ def test_what_there_is_no_time_for_is_left_out_and_named(small_run: Path) -> Non
     page = report_page(figures)
     assert "make it" in page
     assert HOSTILE not in page
-    assert gather.FORMAT == figures["format"]
+    assert figures["format"] == gather.FORMAT

@@ -8,7 +8,7 @@ from translator.report.figures.comparison import compare_runs
 from translator.report.figures.scores import NUM_BOOTSTRAP, corpus_scores, scores_by_length
 from translator.report.material import HeldOut
 
-WORDS = "the small dog sees a large cat near our old house today".split()
+WORDS = ["the", "small", "dog", "sees", "a", "large", "cat", "near", "our", "old", "house", "today"]
 SOURCES = [" ".join(WORDS[: 2 + n % 9]) for n in range(30)]
 REFERENCES = [" ".join(WORDS[n % 3 : 6 + n % 6]) for n in range(30)]
 OUTPUTS = [" ".join(WORDS[n % 3 : 5 + n % 7]) for n in range(30)]

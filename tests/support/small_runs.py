@@ -17,7 +17,7 @@ from translator.schema.decode import SearchOptions
 from translator.schema.model import LstmConfig, TransformerConfig
 from translator.schema.training import OptimConfig, TrainerConfig
 
-HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror=alert(1)> & \"quotes\""
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror=alert(1)> & "quotes"'
 TRAIN = [
     ("A man reads a book.", "Ein Mann liest ein Buch."),
     ("Two dogs run through the snow.", "Zwei Hunde rennen durch den Schnee."),

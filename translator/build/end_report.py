@@ -23,6 +23,8 @@ _SHARE_OF_TIME = 0.03  # of trainer.max_time, at most, is reserved for the repor
 # Measured on one core of a machine that trains the demo corpus: seconds for starting, for each thousand sentences of
 # the held-out set and for each thousand pairs of training text; twice as much is reserved.
 _SECONDS = 1.0, 1.5, 0.09
+_MOST_EQUALS = 2  # are enough to know that the scores alone do not tell them apart
+_Scored = tuple[dict[str, float], list[str]]  # scores by metric, and the translations that have them
 Score = Callable[[list[str], list[str], list[str]], TextScores]
 
 
@@ -31,7 +33,8 @@ class KeptTranslations:
     """The translations that validations made, as far as they may be those of the final weights: the best ones."""
 
     num_sentences: int = 0
-    _by_metric: dict[str, tuple[float, dict[str, float], list[str]]] = field(default_factory=dict)
+    _best: dict[str, tuple[float, list[_Scored]]] = field(default_factory=dict)  # by metric, and all that are as good
+    _latest: _Scored = field(default_factory=lambda: ({}, []))
 
     def watch(self, validator: Validator) -> Validator:
         """The same validator, which leaves its translations here."""
@@ -50,16 +53,22 @@ class KeptTranslations:
     def _keep(self, values: dict[str, float], hypotheses: list[str]) -> None:
         for metric, value in values.items():
             goodness = -value if METRICS[metric].lower_is_better else value
-            if metric not in self._by_metric or goodness >= self._by_metric[metric][0]:
-                self._by_metric[metric] = goodness, values, hypotheses
-        self._by_metric["latest"] = 0.0, values, hypotheses
+            best = self._best.get(metric)
+            if best is None or goodness > best[0]:
+                self._best[metric] = goodness, [(values, hypotheses)]
+            elif goodness == best[0] and len(best[1]) < _MOST_EQUALS:
+                best[1].append((values, hypotheses))
+        self._latest = values, hypotheses
 
     def with_scores(self, figures: dict[str, Any]) -> list[str] | None:
-        """The translations that have exactly these scores; None where they were made by an earlier process."""
-        for _, values, hypotheses in self._by_metric.values():
-            if all(figures.get(name) == value for name, value in values.items()):
-                return hypotheses
-        return None
+        """The translations that have exactly these scores.
+
+        None where an earlier process made them, or where others have the same scores, as those of models that have
+        hardly begun to learn do.
+        """
+        candidates = [*chain.from_iterable(equals for _, equals in self._best.values()), self._latest]
+        found = [texts for values, texts in candidates if values and values.items() <= figures.items()]
+        return found[0] if found and all(texts == found[0] for texts in found) else None
 
 
 def reserved_seconds(config: Config, num_sentences: int) -> float:
@@ -74,7 +83,7 @@ def reserved_seconds(config: Config, num_sentences: int) -> float:
 
 @dataclass(frozen=True)
 class EndReport:
-    """Writes report.html and the hypotheses of the final weights into the folder of a run that has just been trained."""
+    """Writes report.html and the final weights' translations into the folder of a run that has just been trained."""
 
     config: Config
     data: PreparedData
@@ -114,5 +123,3 @@ class EndReport:
             material.training = count_training_text(self.config, pairs, QUICK_PAIRS, self.is_late)
         judged = HeldOut(name, list(held_out.sources), list(held_out.references), *languages)
         return report_page(gather_figures(judged, [material], full_command=command, is_late=self.is_late))
-
-

@@ -116,7 +116,9 @@ def _gold_file(data: DataConfig, split: str) -> Path | None:
 def _read_gold(path: Path, num_sentences: int) -> list[GoldAlignment]:
     gold = [parse_pharaoh(line, str(path), number) for number, line in enumerate(read_lines(path), start=1)]
     if len(gold) != num_sentences:
-        raise UserError(f"{path} has {len(gold)} lines, but the set has {num_sentences} sentences; they must be the same")
+        raise UserError(
+            f"{path} has {len(gold)} lines, but the set has {num_sentences} sentences; they must be the same"
+        )
     return gold
 
 

@@ -1,7 +1,7 @@
 """Charts for pages: a figure with its data, which assets/charts.js draws, and a table of the same numbers."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -30,7 +30,7 @@ def chart(kind: str, title: str, spec: dict[str, Any], headings: Sequence[str] =
 
 
 def line_chart(
-    title: str, series: dict[str, Sequence[tuple[float, float]]], *, x: str, y: str, digits: int = 2
+    title: str, series: Mapping[str, Sequence[tuple[float, float]]], *, x: str, y: str, digits: int = 2
 ) -> Markup:
     """Curves over a common axis: {name: [(x, y), …]}."""
     spec = {
@@ -40,14 +40,16 @@ def line_chart(
         "series": [{"name": name, "points": [list(point) for point in points]} for name, points in series.items()],
     }
     last = [(name, *points[-1]) for name, points in series.items() if points]
-    rows = [(name, f"{value:.{digits}f}" if abs(value) >= 0.01 else f"{value:.3g}", f"{at:,g}") for name, at, value in last]
+    rows = [
+        (name, f"{value:.{digits}f}" if abs(value) >= 0.01 else f"{value:.3g}", f"{at:,g}") for name, at, value in last
+    ]
     return chart("line", title, spec, ("curve", f"last {y}", f"at {x}"), rows)
 
 
 def bar_chart(
     title: str,
     categories: Sequence[str],
-    series: dict[str, Sequence[float | None]],
+    series: Mapping[str, Sequence[float | None]],
     *,
     x: str,
     y: str,

@@ -1,4 +1,4 @@
-"""One pass of the model over the references (teacher forcing), from which calibration, attention and search errors come.
+"""One pass of the model over the references (teacher forcing), for calibration, attention and search errors.
 
 B sentences, T target pieces, S source pieces, V vocabulary, N = positions that are no padding.
 """

@@ -21,12 +21,6 @@ from translator.report.material import HeldOut, RunMaterial
 
 FORMAT = 1  # of the JSON file
 Figures = dict[str, Any]
-NEEDS_TRANSLATIONS = ("scores", "lengths", "frequency", "ngrams", "detectors", "sentences")
-NEEDS_MODEL = ("calibration", "attention", "search")
-
-
-class OutOfTime(Exception):
-    """The time for the report is over; what has been computed is shown."""
 
 
 def gather_figures(

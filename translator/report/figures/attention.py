@@ -97,7 +97,11 @@ def _maps(sentences: Sequence[ForcedSentence], tokenizer: Tokenizer) -> list[dic
 
     def fits(sentence: ForcedSentence) -> bool:
         sizes = len(sentence.target_ids), len(sentence.source_ids)
-        return 3 < min(sizes) and max(sizes) <= LONGEST_MAP and NUM_MAPS * layers * heads * sizes[0] * sizes[1] <= MOST_WEIGHTS
+        return (
+            min(sizes) > 3
+            and max(sizes) <= LONGEST_MAP
+            and NUM_MAPS * layers * heads * sizes[0] * sizes[1] <= MOST_WEIGHTS
+        )
 
     fitting = sorted((s for s in sentences if fits(s)), key=lambda s: s.index)
     step = max(1, len(fitting) // NUM_MAPS)

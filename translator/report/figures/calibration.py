@@ -2,7 +2,9 @@
 
 The reference is given piece by piece (teacher forcing). The confidence at a position is the probability of the piece
 that the model finds most likely, which is right if it is the reference's. With the positions in bins of confidence,
-ECE = Σ_b |B_b| / N · |accuracy(B_b) − confidence(B_b)| (Guo et al. 2017, equation 3; for translation, Wang et al. 2020).
+ECE = Σ_b |B_b| / N · |accuracy(B_b) − confidence(B_b)|
+
+(Guo et al. 2017, equation 3; for translation, Wang et al. 2020).
 """
 
 from collections.abc import Sequence

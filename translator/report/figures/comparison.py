@@ -28,14 +28,16 @@ def compare_runs(
     )
     scores = sentence_scores(first, held_out), sentence_scores(second, held_out)
     gains = [b - a for a, b in zip(*scores, strict=True)]
-    right = [[text == wanted for text, wanted in zip(side, held_out.references, strict=True)] for side in (first, second)]
+    right = [
+        [text == wanted for text, wanted in zip(side, held_out.references, strict=True)] for side in (first, second)
+    ]
     exact = list(zip(*right, strict=True))
     order = sorted(range(len(gains)), key=gains.__getitem__)
     split = held_out.split_words
     words = None
     if training is not None:
-        texts = ([split(text) for text in side] for side in (first, second, held_out.references))
-        words = matches_of_two(*texts, training)
+        one, other, wanted = ([split(text) for text in side] for side in (first, second, held_out.references))
+        words = matches_of_two(one, other, wanted, training)
     return {
         "tests": [test.to_dict() for test in tests],
         "sentences": {
@@ -51,7 +53,9 @@ def compare_runs(
         },
         "words": words,
         "largest": {
-            "first_better": [_example(i, first, second, held_out, scores) for i in order[:NUM_SHOWN] if gains[i] < -CLOSE],
+            "first_better": [
+                _example(i, first, second, held_out, scores) for i in order[:NUM_SHOWN] if gains[i] < -CLOSE
+            ],
             "second_better": [
                 _example(i, first, second, held_out, scores) for i in order[::-1][:NUM_SHOWN] if gains[i] > CLOSE
             ],

@@ -49,7 +49,9 @@ def _lengths(held_out: HeldOut, training: TextStatistics | None) -> dict[str, An
     width = max(1, -(-(longest + 1) // MOST_BARS))
     starts = list(range(0, longest + 1, width))
     shares = {
-        name: [sum(of_text[length] for length in range(start, start + width)) / max(1, of_text.total()) for start in starts]
+        name: [
+            sum(of_text[length] for length in range(start, start + width)) / max(1, of_text.total()) for start in starts
+        ]
         for name, of_text in counts.items()
     }
     return {"width": width, "starts": starts, "shares": shares, "longest_counted": LONGEST_COUNTED}

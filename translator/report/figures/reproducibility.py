@@ -6,6 +6,11 @@ from translator.config import Config, to_yaml
 from translator.report.reading import read_metrics
 from translator.runs.directory import RunDirectory
 
+TRAINING_FIGURES = (
+    *("num_updates", "num_epochs", "num_target_tokens", "num_parameters", "seconds"),
+    *("stopped_by", "final_weights", "num_skipped"),
+)
+
 
 def reproducibility(run: RunDirectory, config: Config) -> dict[str, Any]:
     manifest, metrics = run.read_manifest(), read_metrics(run)
@@ -19,9 +24,5 @@ def reproducibility(run: RunDirectory, config: Config) -> dict[str, Any]:
         "fingerprints": manifest["identity"].get("data", {}),
         "files": manifest.get("files", []),
         "configuration": to_yaml(config),
-        "training": {
-            name: metrics.get(name)
-            for name in ("num_updates", "num_epochs", "num_target_tokens", "num_parameters", "seconds")
-            + ("stopped_by", "final_weights", "num_skipped")
-        },
+        "training": {name: metrics.get(name) for name in TRAINING_FIGURES},
     }

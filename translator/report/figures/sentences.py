@@ -51,7 +51,9 @@ def _segments(text: str, words: Sequence[str], is_different: Sequence[bool]) -> 
     return [(stretch, mark) for stretch, mark in segments]
 
 
-def choose_sentences(scores: Sequence[Sequence[float]], faults: Sequence[Sequence[str]], sizes: Sequence[int]) -> list[int]:
+def choose_sentences(
+    scores: Sequence[Sequence[float]], faults: Sequence[Sequence[str]], sizes: Sequence[int]
+) -> list[int]:
     """The sentences that are shown: all, or as many as fit, taken in turn from the worst, best, faulty and random.
 
     `scores` are those of each run; `sizes` are the characters that each sentence needs.

@@ -60,7 +60,9 @@ def _histogram(values: dict[str, Any], side: str) -> Markup:
     names = [str(start) if width == 1 else f"{start}–{start + width - 1}" for start in starts]
     if starts and starts[-1] + width > lengths["longest_counted"]:
         names[-1] = f"{starts[-1]}+"
-    series = {name.removesuffix(f" {side}"): shares for name, shares in lengths["shares"].items() if name.endswith(side)}
+    series = {
+        name.removesuffix(f" {side}"): shares for name, shares in lengths["shares"].items() if name.endswith(side)
+    }
     return bar_chart(f"Length of {side} ({language})", names, series, x="words", y="share of sentences", percent=True)
 
 
@@ -106,7 +108,9 @@ def _cleaning(report: dict[str, Any]) -> Markup:
         tag("h3", f"Cleaning and leakage: {report['name']}"),
         tag("p", f"{report['num_read']:,} pairs read, {report['num_kept']:,} kept.", class_="about"),
         table(("cleaning step", "pairs", "switched", "examples"), rows),
-        table(("held-out set", "pairs", "pairs found in training", "sources in the pairs kept"), leaks) if leaks else None,
+        table(("held-out set", "pairs", "pairs found in training", "sources in the pairs kept"), leaks)
+        if leaks
+        else None,
     )
 
 

@@ -9,8 +9,8 @@ from translator.report.sections.parts import NO_MODEL, Figures, Section, by_run,
 
 def calibration(figures: Figures) -> Section:
     about = (
-        "Is the model right as often as it is confident? The references are given piece by piece; the confidence is the "
-        "probability of the piece that the model finds most likely, which is right if it is the reference's. The "
+        "Is the model right as often as it is confident? The references are given piece by piece; the confidence is "
+        "the probability of the piece that the model finds most likely, which is right if it is the reference's. The "
         "expected calibration error is the mean distance between confidence and accuracy over bins of confidence, "
         "weighted by their size (Guo et al. 2017; for translation, Wang et al. 2020). A bar below its mark means too "
         "much confidence, a bar above it too little."
@@ -48,7 +48,10 @@ def _reliability(title: str, values: dict[str, Any]) -> Markup:
         x="confidence, %",
         y="accuracy",
         percent=True,
-        expected=[one["confidence"] if one["confidence"] is not None else middle for one, middle in zip(bins, middles, strict=True)],
+        expected=[
+            one["confidence"] if one["confidence"] is not None else middle
+            for one, middle in zip(bins, middles, strict=True)
+        ],
         notes=[
             f"{one['num_pieces']:,} pieces, mean confidence {number_text(one['confidence'], 1, percent=True)}"
             for one in bins
@@ -84,11 +87,13 @@ def _heads(values: dict[str, Any]) -> list[Markup]:
     if gold is None:
         result.append(tag("p", "There are no gold alignments to compare with.", class_="about"))
         return result
-    chart = heat_map("Alignment error of each head, %", layers, heads, _percent(gold["of_heads"]), digits=1, maximum=100.0)
+    chart = heat_map(
+        "Alignment error of each head, %", layers, heads, _percent(gold["of_heads"]), digits=1, maximum=100.0
+    )
     mean = gold["of_mean"]
     text = (
-        f"Mean of all heads: alignment error {100 * mean['error_rate']:.1f} %, precision {100 * mean['precision']:.1f} %, "
-        f"recall {100 * mean['recall']:.1f} %."
+        f"Mean of all heads: alignment error {100 * mean['error_rate']:.1f} %, precision "
+        f"{100 * mean['precision']:.1f} %, recall {100 * mean['recall']:.1f} %."
     )
     return [*result, join(chart, tag("p", text))]
 

@@ -84,7 +84,12 @@ CURVES = (
     ("Gradient norm, before clipping", ("train/gradient_norm",), "norm", 2),
     ("Speed", ("train/tokens_per_second",), "target tokens/s", 0),
 )
-CURVE_NAMES = {"validation/bleu": "BLEU", "validation/chrf": "chrF", "train/loss": "training", "validation/loss": "validation"}
+CURVE_NAMES = {
+    "validation/bleu": "BLEU",
+    "validation/chrf": "chrF",
+    "train/loss": "training",
+    "validation/loss": "validation",
+}
 
 
 def learning_curves(figures: Figures) -> Section:
@@ -117,7 +122,10 @@ def by_length(figures: Figures) -> Section:
         bar_chart(
             METRICS[metric].label,
             categories,
-            {labelled(figures, name, METRICS[metric].label): [row[metric] for row in rows] for name, rows in found.items()},
+            {
+                labelled(figures, name, METRICS[metric].label): [row[metric] for row in rows]
+                for name, rows in found.items()
+            },
             x="source words",
             y=METRICS[metric].label,
             notes=notes,
