@@ -32,7 +32,8 @@ ALLOWED = {
         "schema.training",
         *EVERYWHERE,
     },
-    "report": {"report", "config", "data", "decoding", "evaluation", "models.base", "runs", "schema"} | EVERYWHERE,
+    "report": {"__version__", "report", "config", "data", "decoding", "evaluation", "models.base", "runs", "schema"}
+    | EVERYWHERE,
     "demo": {"demo", "data.corpus"} | EVERYWHERE,
     "plots": {"plots"} | EVERYWHERE,
     "schema": {"schema", "errors", "ids"},
