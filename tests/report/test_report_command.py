@@ -8,9 +8,10 @@ import pytest
 
 from support.small_runs import HOSTILE, TEST, make_small_run, write_corpora
 from translator.api import Translator
+from translator.build import report_command
 from translator.build.report import ReportRequest, load_material
 from translator.report import gather
-from translator.report.__main__ import main
+from translator.report.__main__ import main, parser
 from translator.report.gather import gather_figures
 from translator.report.page import report_page
 from translator.runs.directory import RunDirectory
@@ -142,3 +143,10 @@ def test_what_there_is_no_time_for_is_left_out_and_named(small_run: Path) -> Non
     assert "make it" in page
     assert HOSTILE not in page
     assert figures["format"] == gather.FORMAT
+
+
+def test_without_a_name_the_page_is_in_the_folder_of_the_run(corpora: Path, tmp_path: Path) -> None:
+    run = make_small_run(tmp_path / "run", corpora)
+    texts = ["--source", str(corpora / "valid.en"), "--reference", str(corpora / "valid.de")]
+    report_command.run(parser().parse_args([str(run), *texts, "--threads", "1"]))
+    assert "2 sentences of" in (run / "report.html").read_text(encoding="utf-8")

@@ -94,7 +94,7 @@ class EndReport:
     def write(self, split: str, held_out: Validator, hypotheses: Sequence[str] | None) -> Path | None:
         """The page, or None if it was not wanted, there was no time, or it failed, which is said but is no error."""
         command = f"python -m translator.report {self.run.path}"
-        path = self.run.path / "report.html"
+        path = self.run.report
         try:
             if hypotheses is not None:
                 store_hypotheses(self.run, split, hypotheses, held_out.sources, self.config.decode)

@@ -20,8 +20,9 @@ from translator.progress_display import Watched, show_progress
 from translator.report.forced_pass import force_references
 from translator.report.material import HeldOut, RunMaterial, TextStatistics, text_statistics
 from translator.report.search_sample import search_sample
-from translator.runs.directory import RunDirectory, find_weights, resolve_run
+from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.hypotheses import stored_hypotheses
+from translator.runs.latest import resolve_run
 from translator.schema.data import DataConfig, DemoDataConfig, TextDataConfig
 
 MOST_COUNTED_PAIRS = 1_000_000  # of the training text; more would take minutes and change little

@@ -1,12 +1,11 @@
 """The report of a run, or of two side by side: `python -m translator.report --help`."""
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code, open_outputs, positive, say
+from translator.command import Parser, exit_code, positive
 
 EPILOG = """
 examples:
@@ -40,38 +39,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return exit_code("report", lambda: run(parser().parse_args(arguments)))
+    def run() -> None:
+        options = parser().parse_args(arguments)
+        # Only now, so that --help and mistyped options are answered at once.
+        from translator.build import report_command
 
+        report_command.run(options)
 
-def run(options: argparse.Namespace) -> None:
-    # Only now, so that --help and mistyped options are answered at once.
-    import torch
-
-    from translator.build.report import ReportRequest, load_material
-    from translator.errors import UserError
-    from translator.evaluate import to_json
-    from translator.kernels.allocator import keep_memory
-    from translator.report.gather import gather_figures
-    from translator.report.page import report_page
-    from translator.runs.directory import resolve_run
-
-    if (options.source is None) != (options.reference is None):
-        given, missing = ("source", "reference") if options.source else ("reference", "source")
-        raise UserError(f"--{given}: needs --{missing} beside it")
-    runs = [options.run, *([options.other] if options.other else [])]
-    output = options.output or resolve_run(options.run) / "report.html"
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    keep_memory()
-    inputs = [options.source, options.reference, options.gold_alignment]
-    with open_outputs(inputs, output=output, json=options.json) as write:
-        request = ReportRequest(runs, options.source, options.reference, options.gold_alignment, options.device)
-        figures = gather_figures(*load_material(request))
-        write["output"](report_page(figures))
-        if "json" in write:
-            write["json"](to_json(figures))
-    say(f"{output}: {len(figures['runs'])} run(s), {figures['held_out']['num_sentences']:,} sentences")
+    return exit_code("report", run)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def search_sample(translator: LineTranslator, sources: Sequence[str]) -> SearchS
     lines = [sources[index] for index in indices]
     own = translator.options
     beam_size = own.beam_size if own.beam_size > 1 and not own.sample else GREEDY_BEAM
-    beam = own.changed(beam_size=beam_size, sample=False, num_hypotheses=1)
+    beam = own.changed(beam_size=beam_size, sample=False, num_hypotheses=1, mbr=0)
     found, seconds = [], []
     try:
         translator.options = beam

@@ -38,11 +38,12 @@ class RunDirectory:
         self.metrics = path / "metrics.json"
         self.manifest = path / "manifest.json"
         self.tensorboard = path / "tensorboard"
+        self.report = path / "report.html"
 
     @property
     def contents(self) -> tuple[Path, ...]:
         """Everything a run may contain, apart from the TensorBoard log."""
-        return self.config, self.tokenizer, self.checkpoints, self.weights, self.metrics, self.manifest
+        return self.config, self.tokenizer, self.checkpoints, self.weights, self.metrics, self.manifest, self.report
 
     @property
     def is_unfinished(self) -> bool:
