@@ -96,7 +96,7 @@ def test_sentences_are_sorted_and_filtered(page: Any) -> None:
     means = [(a + b) / 2 for a, b in zip(scores[::2], scores[1::2], strict=True)]
     assert means == sorted(means, reverse=True)
     assert sorted(worst) == [1, 2, 3, 4, 5, 6]
-    page.fill("#sentences-text", "anna")
+    page.fill("#sentences-text", "12 RED dogs")
     assert shown_lines(page) == [2]
     page.fill("#sentences-text", "no such text")
     assert page.inner_text("#sentences-count") == "no such sentence"
