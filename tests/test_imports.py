@@ -37,6 +37,8 @@ ALLOWED = {
         *EVERYWHERE,
     },
     "engines": {"engines", "export", "runs", "config", "decoding", "schema.decode"} | EVERYWHERE,
+    "report": {"__version__", "report", "config", "data", "decoding", "evaluation", "models.base", "runs", "schema"}
+    | EVERYWHERE,
     "demo": {"demo", "data.corpus"} | EVERYWHERE,
     "plots": {"plots"} | EVERYWHERE,
     "schema": {"schema", "errors", "ids"},
@@ -56,7 +58,7 @@ OWNERS = {
     "datasets": {"data"},
     "hydra": {"cli", "overrides"},
     "omegaconf": {"cli", "config"},
-    "tensorboard": {"training", "verify_resume"},
+    "tensorboard": {"training", "verify_resume", "report"},
     "ctranslate2": {"export", "engines"},
     "transformers": {"export"},
     "tokenizers": {"export"},
@@ -78,7 +80,7 @@ def imports_of(path: Path) -> set[str]:
 
 
 # Modules of a package that are commands and may import everything.
-COMMANDS = {PACKAGE / "export" / "__main__.py", PACKAGE / "export" / "command.py"}
+COMMANDS = {*PACKAGE.rglob("__main__.py"), PACKAGE / "export" / "command.py"}
 
 
 def room_of(path: Path) -> str:

@@ -14,6 +14,7 @@ from translator import cli
 from translator.build.agreement import check_same_data, check_same_options
 from translator.build.checks import check_config
 from translator.build.data import PreparedData, build_loader, prepare_data
+from translator.build.end_report import EndReport, KeptTranslations, reserved_seconds
 from translator.build.preflight import check_memory, rehearse_validation
 from translator.build.run_directory import (
     check_places,
@@ -40,8 +41,10 @@ from translator.training.precision import Execution, choose_execution
 from translator.training.probe import probe
 from translator.training.random_state import seed_everything
 from translator.training.signals import Interruption, StopSignals, stop_message
-from translator.training.trainer import TrainingResult
+from translator.training.trainer import Trainer, TrainingResult
 from translator.training.validation import Validator
+
+LEAVING_SECONDS = 0.5  # of trainer.max_time, for closing files and leaving Python
 
 
 def run(config: Config, *, started: float | None = None, num_held_out: int | None = None) -> RunOutcome:
@@ -93,6 +96,11 @@ def _train(
         test_validator = build(split="test")
     else:
         validator, test_validator = validator.limited(slice(num_held_out)), None
+    kept = KeptTranslations()
+    if test_validator is not None:
+        test_validator = kept.watch(test_validator)
+    else:
+        validator = kept.watch(validator)
     _probe(model, validator)
     rehearse_validation(config, data, model, validator, execution)
     if config.trainer.compile:
@@ -119,6 +127,7 @@ def _train(
             run=directory,
             interruption=interruption,
             work_after_fit=test_validator.size / validator.size if test_validator else 0.0,
+            reserved_seconds=0.0 if num_held_out else reserved_seconds(config, kept.num_sentences),
             started=started,
         )
         if config.resume:
@@ -137,8 +146,22 @@ def _train(
                     test = trainer.deadline.test(partial(test_validator, model), result.progress)
                 if ranks.is_main:
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
+                    if num_held_out is None:
+                        end_report = EndReport(
+                            config, data, directory, monitor.notify, partial(_is_late, config, trainer)
+                        )
+                        if test_validator is not None:
+                            end_report.write("test", test_validator, kept.with_scores(test.figures() if test else {}))
+                        else:
+                            end_report.write("valid", validator, kept.with_scores(result.final))
             result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
+
+
+def _is_late(config: Config, trainer: Trainer) -> bool:
+    """Whether what could be left out should be, because the user wants to stop or the time is over."""
+    limit = config.trainer.max_seconds
+    return trainer.interruption.requested() or (limit is not None and trainer.time.seconds > limit - LEAVING_SECONDS)
 
 
 def _stopped_late(

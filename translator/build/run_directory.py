@@ -1,5 +1,6 @@
 """The folder of a new run, or of the one that is resumed, and the choice between the two."""
 
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -122,12 +123,17 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
             path.mkdir(parents=True, exist_ok=True)
             data.tokenizer.save(directory.tokenizer)
             save_file(config, directory.config)
-            details = {"seed": config.seed, "files": data.files(), "cleaning": reports}
+            details = {"seed": config.seed, "files": data.files(), "cleaning": reports, "command": _command()}
             directory.create(identity=identity, details=details)
     point_latest(directory)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{path}: {config.model.kind} with {num_parameters:,} parameters", file=sys.stderr)
     return path
+
+
+def _command() -> str:
+    """How this process was started, without the folder of Python itself."""
+    return shlex.join([Path(sys.orig_argv[0]).name, *sys.orig_argv[1:]])
 
 
 def _new_folder(config: Config) -> Path:

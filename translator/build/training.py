@@ -45,10 +45,15 @@ def build_trainer(
     run: RunDirectory,
     interruption: Interruption | None = None,
     work_after_fit: float,
+    reserved_seconds: float = 0.0,
     started: float | None = None,
 ) -> Trainer:
-    """`work_after_fit` is the time the test set takes afterwards, in validations; `started` as for `Trainer`."""
+    """`work_after_fit` is the time the test set takes afterwards, in validations; `started` as for `Trainer`.
+
+    Of `trainer.max_time`, `reserved_seconds` are not the trainer's.
+    """
     trainer, optim = config.trainer, config.optim
+    max_seconds = None if trainer.max_seconds is None else max(0.0, trainer.max_seconds - reserved_seconds)
     return Trainer(
         model=model,
         loss=build_loss(optim),
@@ -73,7 +78,7 @@ def build_trainer(
             max_updates=trainer.max_updates,
             max_epochs=trainer.max_epochs,
             batches_per_epoch=loader.batches_per_epoch,
-            max_seconds=trainer.max_seconds,
+            max_seconds=max_seconds,
             update_tokens=trainer.update_tokens,
             validate_every=trainer.validate_every,
             save_every=trainer.save_every,

@@ -14,6 +14,7 @@ from typing import Any
 from translator.errors import UserError
 from translator.files.atomic import locked_folder, read_json, write_json
 from translator.files.explain import explain_damage, require_folder
+from translator.runs.hardware import hardware
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +38,12 @@ class RunDirectory:
         self.metrics = path / "metrics.json"
         self.manifest = path / "manifest.json"
         self.tensorboard = path / "tensorboard"
+        self.report = path / "report.html"
 
     @property
     def contents(self) -> tuple[Path, ...]:
         """Everything a run may contain, apart from the TensorBoard log."""
-        return self.config, self.tokenizer, self.checkpoints, self.weights, self.metrics, self.manifest
+        return self.config, self.tokenizer, self.checkpoints, self.weights, self.metrics, self.manifest, self.report
 
     @property
     def is_unfinished(self) -> bool:
@@ -60,7 +62,8 @@ class RunDirectory:
         self.check_free()
         self.path.mkdir(parents=True, exist_ok=True)
         manifest = {"format_version": FORMAT_VERSION, _WITH_CHECKSUMS: True, "identity": identity}
-        write_json(self.manifest, {**manifest, **details, "versions": versions(), "git_commit": git_commit()})
+        origin = {"versions": versions(), "hardware": hardware(), "git_commit": git_commit()}
+        write_json(self.manifest, {**manifest, **details, **origin})
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

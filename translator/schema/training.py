@@ -119,6 +119,8 @@ class TrainerConfig(Options):
         4, "validation sentences whose translation and attention are shown", minimum=0, maximum=1_000
     )
 
+    report: bool = option(True, "write report.html into the folder of the run when training ends")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require(
