@@ -18,7 +18,8 @@ from translator.export.folder import check_free, export_folder
 from translator.export.model_card import model_card
 from translator.export.sample import Comparison, Sample, SampleSearch, Translate, compare, make_sample
 from translator.files.lines import read_lines
-from translator.runs.directory import RunDirectory, resolve_run
+from translator.runs.directory import RunDirectory
+from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
 from translator.runs.translation import translation_options
 
