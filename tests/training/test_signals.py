@@ -119,13 +119,17 @@ def test_a_signal_while_final_weights_are_chosen_is_not_forgotten(
     assert result.stopped_by == "signal"
 
 
-def test_an_update_is_abandoned_between_its_micro_batches(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("update_tokens", "memory_limit"), [(160, None), (0, 12)], ids=["accumulated", "split"])
+def test_an_update_is_abandoned_between_its_micro_batches(
+    tmp_path: Path, update_tokens: int, memory_limit: int | None
+) -> None:
     """What is saved is what the previous update left, and the resumed run is an undisturbed one, bit for bit."""
-    options = {"validate_every": 3, "update_tokens": 160, "learning_rate": LearningRate("constant", 1e-2, 1)}
+    options = {"validate_every": 3, "update_tokens": update_tokens, "learning_rate": LearningRate("constant", 1e-2, 1)}
 
     def train(name: str, max_updates: int, resume: bool = False) -> Trainer:
         seed_everything(11)
         trainer = make_trainer(tmp_path / name, max_updates=max_updates, **options)
+        trainer.updater.memory.limit = memory_limit
         assert trainer.resume() == 4 if resume else True
         trainer.fit()
         return trainer
@@ -133,6 +137,7 @@ def test_an_update_is_abandoned_between_its_micro_batches(tmp_path: Path) -> Non
     seed_everything(11)
     with StopSignals() as signals:
         interrupted = make_trainer(tmp_path / "run", max_updates=7, interruption=Interruption(signals), **options)
+        interrupted.updater.memory.limit = memory_limit
         loss, num_micro_batches = interrupted.updater.loss, 0
 
         def loss_with_signal(*arguments: Any, **keywords: Any) -> LossOutput:
@@ -145,7 +150,8 @@ def test_an_update_is_abandoned_between_its_micro_batches(tmp_path: Path) -> Non
         interrupted.updater.loss = loss_with_signal
         assert interrupted.fit().exit_code == 128 + signal.SIGTERM
     assert num_micro_batches == 2, "there would have been more"
-    assert len(interrupted.updater.collect(iter(ToyLoader()), ToyLoader(), update_tokens=160, max_epochs=0)) > 3
+    batches = interrupted.updater.collect(iter(ToyLoader()), ToyLoader(), update_tokens=update_tokens, max_epochs=0)
+    assert sum(len(interrupted.updater.memory.parts(batch)) for batch in batches) > 2
     assert all(parameter.grad is None for parameter in interrupted.model.parameters())
 
     saved, expected = interrupted.checkpoints.newest(print), train("four", 4).checkpoints.newest(print)

@@ -19,6 +19,7 @@ from translator.training.ema import ExponentialMovingAverage
 from translator.training.final_weights import FinalWeights
 from translator.training.interfaces import Loader, Loss, Moment
 from translator.training.monitor import Monitor, UpdateReport
+from translator.training.not_finite import describe_update
 from translator.training.precision import Execution
 from translator.training.progress import Plan, Progress, TrainerSettings
 from translator.training.random_state import untouched_random_state
@@ -27,8 +28,6 @@ from translator.training.signals import Interruption, stop_message
 from translator.training.snapshots import Snapshots
 from translator.training.updater import UpdateOutcome, Updater
 from translator.training.validation_result import ValidationResult
-
-_SHOWN_ROWS = 16  # of an update that is not finite
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ class Trainer:
                     continue
                 if reason:
                     return reason, 0
-            accumulates = self.settings.update_tokens > 0
+            accumulates = self.settings.update_tokens > 0 or self.updater.memory.limit is not None
             with contextlib.suppress(Interrupted), self.time.of_update(), self.snapshots.abandonable(accumulates):
                 self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
@@ -180,13 +179,8 @@ class Trainer:
     def _skip_or_stop(self, outcome: UpdateOutcome, learning_rate: float) -> None:
         progress, max_skipped = self.progress, self.settings.max_skipped
         progress.num_skipped += 1
-        rows = ", ".join(map(str, outcome.suspects[:_SHOWN_ROWS]))
-        if len(outcome.suspects) > _SHOWN_ROWS:
-            rows += f" and {len(outcome.suspects) - _SHOWN_ROWS} more"
-        what = (
-            f"update {progress.update}: loss {outcome.loss_sum / outcome.num_tokens:g}, gradient norm"
-            f" {outcome.gradient_norm:g}, learning rate {learning_rate:.3g}, rows {rows} of the training corpus"
-        )
+        loss = outcome.loss_sum / outcome.num_tokens
+        what = describe_update(progress.update, loss, outcome.gradient_norm, learning_rate, outcome.suspects)
         if progress.num_skipped <= max_skipped:
             self.monitor.notify(f"{what}: skipped ({progress.num_skipped} of at most {max_skipped})")
             return

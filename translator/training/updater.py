@@ -15,6 +15,7 @@ from translator.training.distributed import Ranks
 from translator.training.gradient_norms import GradientNorms
 from translator.training.interfaces import Loader, Loss, Moment, Notify
 from translator.training.memory import MemoryLimit, batch_size, is_out_of_memory, release_memory
+from translator.training.not_finite import suspicious_rows
 from translator.training.precision import Execution
 
 
@@ -91,7 +92,7 @@ class Updater:
             gradient_norm=gradient_norm,
             padding_share=sum(batch.padding_share for batch in batches) / len(batches),
             is_finite=is_finite,
-            suspects=[] if is_finite else self._suspects(results),
+            suspects=[] if is_finite else suspicious_rows(((r.batch, r.sums) for r in results), self.ranks),
             part_norms=dict(zip(self.gradient_norms.names, figures[len(sums) - 1 :], strict=False)),
         )
 
@@ -150,12 +151,3 @@ class Updater:
             self.scaler.step(self.optimizer)
         self.scaler.update()
         return is_finite or overflowed
-
-    def _suspects(self, results: list[_MicroBatchResult]) -> list[int]:
-        """The rows whose own loss is not finite, or all of the update where only their gradient is not."""
-        rows: tuple[list[int], list[int]] = ([], [])
-        for result in results:
-            rows[bool(result.sums.isfinite().all())].extend(result.batch.indices.tolist())
-        gathered = self.ranks.gather(rows)
-        bad, good = ([row for of_rank in gathered for row in of_rank[kind]] for kind in (False, True))
-        return bad or good
