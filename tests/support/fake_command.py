@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,8 @@ from translator.api import Translator
 from translator.data.normalization import normalize_text
 from translator.decoding.interfaces import Translation
 from translator.decoding.search import SearchOptions
+
+TranslateCommand = Callable[..., tuple[int, bytes, str]]  # exit code, standard output, standard error
 
 
 class SlowTranslator(Translator):

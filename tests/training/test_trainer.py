@@ -1,24 +1,16 @@
-"""When the loop stops, what it considers best, and which weights it ends with."""
+"""How the loop goes through the corpus, when it stops, and which validation it considers the best."""
 
-import errno
 import io
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch.utils.tensorboard import SummaryWriter
 
-from support.training_toys import ToyLoader, ToyModel, make_model, make_trainer, make_validator, same, weights
+from support.training_toys import ToyLoader, ToyModel, make_scored_trainer, make_trainer, same
 from translator.data.batching import Batch
 from translator.errors import UserError
-from translator.runs.weights import average_weights, collect_weights, write_tensors
-from translator.training import final_weights
-from translator.training.checkpoint import CheckpointStore
 from translator.training.interfaces import LossOutput
-from translator.training.monitor import Monitor
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
 from translator.training.validation_result import TextScores
@@ -50,14 +42,8 @@ def test_epochs_end_where_the_corpus_does(tmp_path: Path) -> None:
     assert len(result.progress.history) == 2, "one validation for each epoch"
 
 
-def with_scores(folder: Path, scores: list[float], **changes: Any) -> Any:
-    model = make_model()
-    options: dict[str, Any] = {"best_metric": "bleu", "validate_every": 2, "max_updates": 20, "ema": None}
-    return make_trainer(folder, model=model, validator=make_validator(model, scores=scores), **(options | changes))
-
-
 def test_patience_counts_validations_without_improvement(tmp_path: Path) -> None:
-    result = with_scores(tmp_path, [10, 30, 20, 30, 25, 99], patience=3).fit()
+    result = make_scored_trainer(tmp_path, [10, 30, 20, 30, 25, 99], patience=3).fit()
     assert result.stopped_by == "patience"
     assert result.progress.update == 10, "the third of 20, 30 (not better) and 25"
     assert result.final["bleu"] == 30
@@ -65,175 +51,25 @@ def test_patience_counts_validations_without_improvement(tmp_path: Path) -> None
 
 
 def test_improvement_begins_the_count_anew(tmp_path: Path) -> None:
-    result = with_scores(tmp_path, [10, 5, 11, 5, 12, 5, 13, 5, 14, 5], patience=2).fit()
+    result = make_scored_trainer(tmp_path, [10, 5, 11, 5, 12, 5, 13, 5, 14, 5], patience=2).fit()
     assert result.stopped_by == "max_updates"
 
 
-def test_the_model_ends_with_the_best_weights(tmp_path: Path) -> None:
-    trainer = with_scores(tmp_path, [10, 40, 30], max_updates=6)
-    trainer.fit()
-    best = load_file(tmp_path / "checkpoints" / "step-00000004" / "model.safetensors")
-    last = load_file(tmp_path / "checkpoints" / "step-00000006" / "model.safetensors")
-    assert same(collect_weights(trainer.model), best)
-    assert same(load_file(tmp_path / "model.safetensors"), best)
-    assert not same(best, last)
-
-
-def test_the_best_so_far_can_be_used_while_training_goes_on(tmp_path: Path) -> None:
-    trainer = with_scores(tmp_path, [10, 40, 30], max_updates=20)
-    published = []
-    validator = trainer.validator
-
-    def watching(model: ToyModel) -> Any:
-        path = tmp_path / "model.safetensors"
-        published.append(load_file(path) if path.exists() else None)
-        return validator(model)
-
-    trainer.validator = watching
-    trainer.fit()
-    first, second = (load_file(tmp_path / "checkpoints" / "step-00000004" / "model.safetensors"), published[2])
-    assert published[0] is None
-    assert second is not None
-    assert same(first, second)
-
-
 def test_chrf_and_loss_can_decide(tmp_path: Path) -> None:
-    result = with_scores(tmp_path / "loss", [1, 2, 3], best_metric="loss", max_updates=6).fit()
+    result = make_scored_trainer(tmp_path / "loss", [1, 2, 3], best_metric="loss", max_updates=6).fit()
     best = min(result.progress.history, key=lambda entry: entry["loss"])
     assert result.final == best
-    result = with_scores(tmp_path / "chrf", [1, 2, 3], best_metric="chrf", max_updates=6).fit()
+    result = make_scored_trainer(tmp_path / "chrf", [1, 2, 3], best_metric="chrf", max_updates=6).fit()
     assert result.final_weights == "update 2, the best by chrf", "all have the same: the first one stays the best"
 
 
 def test_the_lowest_is_the_best_where_lower_is_better(tmp_path: Path) -> None:
-    trainer = with_scores(tmp_path, [], best_metric="ter", max_updates=6)
+    trainer = make_scored_trainer(tmp_path, [], best_metric="ter", max_updates=6)
     rates = iter([60.0, 40.0, 50.0])
     trainer.validator.score = lambda *texts: TextScores({"ter": next(rates)})
     result = trainer.fit()
     assert result.final_weights == "update 4, the best by ter"
     assert result.final["ter"] == 40.0
-
-
-@pytest.mark.parametrize(("average", "steps"), [("best", (4, 6)), ("last", (6, 8))])
-def test_averaging(tmp_path: Path, average: str, steps: tuple[int, ...]) -> None:
-    scores = [10.0, 40.0, 30.0, 20.0]
-    trainer = with_scores(tmp_path, [*scores, 41.0], max_updates=8, average=average)
-    result = trainer.fit()
-    folders = [tmp_path / "checkpoints" / f"step-{step:08d}" for step in steps]
-    expected = average_weights(load_file(folder / "model.safetensors") for folder in folders)
-    by_hand = {n: sum(load_file(f / "model.safetensors")[n].double() for f in folders) / 2 for n in expected}
-    assert result.final_weights == f"average of 2 checkpoints ({average})"
-    assert result.final["bleu"] == 41.0
-    for name, tensor in collect_weights(trainer.model).items():
-        torch.testing.assert_close(tensor.double(), by_hand[name], rtol=1e-6, atol=1e-7)
-    assert same(load_file(tmp_path / "model.safetensors"), collect_weights(trainer.model))
-
-
-def test_a_worse_average_is_not_taken(tmp_path: Path) -> None:
-    lines = io.StringIO()
-    trainer = with_scores(tmp_path, [10.0, 40.0, 30.0, 39.0], max_updates=6, average="best", stream=lines)
-    result = trainer.fit()
-    assert result.final_weights == "update 4, the best by bleu"
-    assert "39.00, worse than 40.00" in lines.getvalue()
-    assert same(collect_weights(trainer.model), load_file(tmp_path / "checkpoints/step-00000004/model.safetensors"))
-
-
-@pytest.mark.parametrize("is_published", [True, False])
-def test_a_damaged_best_checkpoint_leaves_the_place_to_the_published_weights_or_the_next(
-    tmp_path: Path, is_published: bool
-) -> None:
-    trainer = with_scores(tmp_path, [10.0, 40.0, 30.0], max_updates=6)
-    trainer.fit()
-    best = load_file(tmp_path / "model.safetensors")
-    (tmp_path / "checkpoints/step-00000004/model.safetensors").write_bytes(b"nonsense")
-    if not is_published:
-        (tmp_path / "model.safetensors").write_bytes(b"nonsense")
-    again = with_scores(tmp_path, [], max_updates=6)
-    again.resume()
-    result = again.fit()
-    if is_published:
-        assert result.final_weights == "update 4, the best by bleu"
-        expected = best
-    else:
-        assert result.final_weights == "update 6, the best by bleu of those kept (update 4 was better and is lost)"
-        expected = load_file(tmp_path / "checkpoints/step-00000006/model.safetensors")
-    assert result.final["bleu"] == (40.0 if is_published else 30.0)
-    assert same(collect_weights(again.model), expected)
-    assert same(load_file(tmp_path / "model.safetensors"), expected)
-
-
-def full(*arguments: Any, **options: Any) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize("average", ["none", "best"])
-@pytest.mark.parametrize("can_publish", [True, False])
-def test_the_best_weights_survive_a_disk_that_is_full_when_they_are_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, can_publish: bool
-) -> None:
-    """The best of three validations cannot be written to a checkpoint, nor perhaps to the weights file."""
-    trainer = with_scores(tmp_path, [10.0, 40.0, 30.0, 35.0], max_updates=6, average=average, stream=io.StringIO())
-    save, validator, seen = CheckpointStore.save, trainer.validator, []
-
-    def save_unless_full(store: CheckpointStore, step: int, *arguments: Any) -> Path:
-        if step == 4:
-            full()
-        return save(store, step, *arguments)
-
-    def watching(model: ToyModel) -> Any:
-        seen.append(collect_copies(model))
-        return validator(model)
-
-    def write_unless_full(path: Path, tensors: Any, **details: str) -> None:
-        if details.get("update") == "4" and not can_publish:
-            full()
-        write_tensors(path, tensors, **details)
-
-    trainer.validator = watching
-    monkeypatch.setattr(CheckpointStore, "save", save_unless_full)
-    monkeypatch.setattr(final_weights, "write_tensors", write_unless_full)
-    result = trainer.fit()
-    assert result.final_weights == "update 4, the best by bleu"
-    assert result.final["bleu"] == 40.0
-    assert same(collect_weights(trainer.model), seen[1])
-    assert same(load_file(tmp_path / "model.safetensors"), seen[1])
-
-
-def collect_copies(model: ToyModel) -> dict[str, torch.Tensor]:
-    return {name: tensor.clone() for name, tensor in collect_weights(model).items()}
-
-
-def test_the_published_best_is_not_replaced_by_what_was_kept_of_an_earlier_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The best checkpoint was never written, and the process that had its weights in memory is gone."""
-    trainer = with_scores(tmp_path, [40.0, 30.0], max_updates=4)
-    save = CheckpointStore.save
-    monkeypatch.setattr(
-        CheckpointStore, "save", lambda store, step, *rest: full() if step == 2 else save(store, step, *rest)
-    )
-    trainer.fit()
-    best = load_file(tmp_path / "model.safetensors")
-    again = with_scores(tmp_path, [35.0], max_updates=6)
-    again.resume()
-    result = again.fit()
-    assert result.final_weights == "update 2, the best by bleu"
-    assert same(load_file(tmp_path / "model.safetensors"), best)
-
-
-def test_the_moving_average_is_what_is_validated_and_kept(tmp_path: Path) -> None:
-    trainer = make_trainer(tmp_path, max_updates=5)
-    seen = []
-    validator = trainer.validator
-    trainer.validator = lambda model: (seen.append(weights(model)), validator(model))[1]  # type: ignore[arg-type,return-value]
-    trainer.fit()
-    assert trainer.ema is not None
-    assert same({name: seen[0][name] for name in trainer.ema.weights}, trainer.ema.weights)
-    assert same(
-        load_file(tmp_path / "model.safetensors"), load_file(tmp_path / "checkpoints/step-00000005/ema.safetensors")
-    )
-    own = load_file(tmp_path / "checkpoints/step-00000005/model.safetensors")
-    assert not same(own, load_file(tmp_path / "model.safetensors"))
 
 
 def test_validating_more_often_does_not_change_what_is_learnt(tmp_path: Path) -> None:
@@ -267,6 +103,20 @@ def test_the_schedule_is_fitted_to_the_epochs(tmp_path: Path, batches_per_epoch:
     assert rates[-1] < 0.01
     middle = schedule(13, 24)
     assert rates[12] == pytest.approx(middle, abs=0.01), "half of the time, half of the way"
+
+
+def test_teacher_forcing_follows_its_schedule(tmp_path: Path) -> None:
+    seen = []
+    loss = CrossEntropy()
+
+    def watching(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
+        seen.append((model.training, teacher_forcing))
+        return loss(model, batch)
+
+    make_trainer(
+        tmp_path, max_updates=3, update_tokens=0, loss=watching, teacher_forcing=lambda update: 1 / (1 + update)
+    ).fit()
+    assert [ratio for training, ratio in seen if training] == [1.0, 0.5, 1 / 3]
 
 
 class TestNotFinite:
@@ -312,193 +162,3 @@ class TestNotFinite:
         )
         with pytest.raises(UserError, match=r"max_skipped=1"):
             trainer.fit()
-
-
-class FakeTime:
-    """An update takes one second, a validation as long as specified."""
-
-    def __init__(self, validation: float, update: float = 1.0) -> None:
-        self.now, self.validation, self.update = 1000.0, validation, update
-
-    def __call__(self) -> float:
-        return self.now
-
-    def slow_loss(self, model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
-        if model.training:
-            self.now += self.update
-        return CrossEntropy()(model, batch)
-
-
-def timed_trainer(folder: Path, clock: FakeTime, rates: list[float], **changes: Any) -> Any:
-    schedule = LearningRate("cosine", 1.0, 10)
-
-    def learning_rate(update: int, total: float) -> float:
-        rates.append(schedule(update, total))
-        return rates[-1] / 1000
-
-    options: dict[str, Any] = {"max_updates": 10_000, "update_tokens": 0, "validate_every": 30, "ema": None}
-    trainer = make_trainer(
-        folder, clock=clock, loss=clock.slow_loss, learning_rate=learning_rate, **(options | changes)
-    )
-    validator = trainer.validator
-
-    def slow_validator(model: ToyModel) -> Any:
-        clock.now += clock.validation
-        return validator(model)
-
-    trainer.validator = slow_validator
-    return trainer
-
-
-@pytest.mark.parametrize("validate_every", [30, 10_000])
-@pytest.mark.parametrize("validation", [0.5, 8.0])
-def test_a_deadline_is_kept_and_the_schedule_ends_with_it(
-    tmp_path: Path, validation: float, validate_every: int
-) -> None:
-    clock, rates = FakeTime(validation), []
-    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, validate_every=validate_every)
-    result = trainer.fit()
-    assert result.stopped_by == "max_time"
-    assert clock.now - 1000 + validation <= 200 + 1.5, "one more validation, for the test set, still fits"
-    assert clock.now - 1000 + validation >= 190, "and little is given away"
-    assert max(rates) > 0.99
-    assert rates[-1] < 0.01, "the cosine has come down"
-    steps = [later - earlier for earlier, later in pairwise(rates[30:])]
-    assert max(steps) < 0.01, "and it came down without jumping up"
-    assert result.progress.history[-1]["update"] == result.progress.update
-
-
-def test_the_time_before_training_and_the_time_for_leaving_count(tmp_path: Path) -> None:
-    clock, rates = FakeTime(8.0), []
-    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, started=960.0, average="best")
-    result = trainer.fit()
-    leaving = 0.5 + 0.15 * 40
-    assert clock.now - 960 + 8 + 5 <= 200, "the test set and the report still fit"
-    assert clock.now - 960 + 8 + leaving >= 180, "and not much is given away"
-    assert result.progress.seconds > 140
-    assert rates[-1] < 0.01, "the schedule is fitted to what is left"
-
-
-@pytest.mark.parametrize("average", ["none", "best"])
-def test_a_machine_that_becomes_slower_is_given_more_time_at_the_end(tmp_path: Path, average: str) -> None:
-    """Alongside another program everything takes twice as long, which was not known for the last validation."""
-    clock, rates = FakeTime(5.0), []
-    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, validate_every=10_000, average=average)
-    update = trainer.updater.collect
-
-    def slower_after_half_the_time(*arguments: Any, **options: Any) -> Any:
-        if clock.now > 1100:
-            clock.update, clock.validation = 2.0, 10.0
-        return update(*arguments, **options)
-
-    trainer.updater.collect = slower_after_half_the_time
-    trainer.fit()
-    assert clock.now - 1000 + clock.validation <= 200
-
-
-def test_a_limit_without_time_for_the_validations_is_said_to_be_too_short(tmp_path: Path) -> None:
-    lines = io.StringIO()
-    clock = FakeTime(30.0)
-    result = timed_trainer(tmp_path, clock, [], max_seconds=40.0, stream=lines).fit()
-    assert result.progress.update == 11, "after a quarter of the time"
-    assert "max_time=40s is too short: 41s are over" in lines.getvalue()
-    assert "a validation takes 30s" in lines.getvalue()
-    assert "it will be about 32s late" in lines.getvalue()
-
-    lines = io.StringIO()
-    timed_trainer(tmp_path / "enough", FakeTime(5.0), [], max_seconds=40.0, stream=lines).fit()
-    assert "too short" not in lines.getvalue()
-
-
-def test_a_start_that_took_all_the_time_is_followed_by_one_update(tmp_path: Path) -> None:
-    result = timed_trainer(tmp_path, FakeTime(1.0), [], max_seconds=200.0, started=700.0).fit()
-    assert result.stopped_by == "max_time"
-    assert result.progress.update == 1
-    assert len(result.progress.history) == 1
-
-
-def test_a_run_with_little_time_trains_on_while_that_makes_validations_quicker(tmp_path: Path) -> None:
-    """Untrained models never end their sentences: stopping at once would take longer than a little more training."""
-    clock, rates = FakeTime(0.0, update=0.1), []
-    trainer = timed_trainer(tmp_path, clock, rates, max_seconds=30.0, validate_every=10_000)
-    validation_at = lambda update: 2.0 + 400.0 / update  # noqa: E731
-
-    def estimate(model: ToyModel) -> float:
-        clock.now += 0.1
-        clock.validation = validation_at(trainer.progress.update)
-        return clock.validation
-
-    validator = trainer.validator
-    trainer.validator = lambda model: (estimate(model), validator(model))[1]
-    trainer.estimate_validation = estimate
-    result = trainer.fit()
-    end = clock.now - 1000 + validation_at(result.progress.update)
-    assert result.progress.update > 60, "at the first estimate the end would have been at 29 s at the earliest"
-    assert 20 < end <= 30
-
-
-def test_max_updates_may_come_before_the_deadline(tmp_path: Path) -> None:
-    result = timed_trainer(tmp_path, FakeTime(1.0), [], max_seconds=200.0, max_updates=50).fit()
-    assert result.stopped_by == "max_updates"
-    assert result.progress.update == 50
-
-
-def test_elapsed_time_goes_on_after_resuming(tmp_path: Path) -> None:
-    clock, rates = FakeTime(2.0), []
-    timed_trainer(tmp_path, clock, rates, max_updates=60, max_seconds=200.0).fit()
-    later = FakeTime(2.0)
-    later.now = 50_000.0
-    trainer = timed_trainer(tmp_path, later, rates, max_seconds=200.0)
-    trainer.resume()
-    result = trainer.fit()
-    assert result.stopped_by == "max_time"
-    assert 190 <= result.progress.seconds <= 200
-    assert later.now - 50_000 < 140
-
-
-def test_a_full_disk_does_not_end_the_run_but_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = io.StringIO()
-    trainer = make_trainer(tmp_path, max_updates=10, stream=lines)
-    save = CheckpointStore.save
-
-    def full_at_first(store: CheckpointStore, step: int, *arguments: Any) -> Path:
-        if step == 5:
-            raise OSError(28, "No space left on device")
-        return save(store, step, *arguments)
-
-    monkeypatch.setattr(CheckpointStore, "save", full_at_first)
-    result = trainer.fit()
-    assert result.progress.update == 10
-    assert "No space left on device" in lines.getvalue()
-    assert "training goes on" in lines.getvalue()
-    assert [path.name for path in (tmp_path / "checkpoints").glob("step-*")] == ["step-00000010"]
-
-
-def test_a_disk_that_stays_full_is_an_error_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(final_weights, "write_tensors", full)
-    with pytest.raises(UserError, match=r"could not write .*model.safetensors.*make room"):
-        make_trainer(tmp_path, max_updates=3).fit()
-
-
-def test_tensorboard_on_a_full_disk_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = io.StringIO()
-    monkeypatch.setattr(SummaryWriter, "flush", full)
-    monitor = Monitor(tmp_path / "tensorboard", log_every=100, stream=lines)
-    result = make_trainer(tmp_path, max_updates=10, monitor=monitor).fit()
-    monitor.close()
-    assert result.progress.update == 10
-    assert lines.getvalue().count("Training goes on without TensorBoard") == 1
-
-
-def test_teacher_forcing_follows_its_schedule(tmp_path: Path) -> None:
-    seen = []
-    loss = CrossEntropy()
-
-    def watching(model: ToyModel, batch: Batch, *, teacher_forcing: float = 1.0) -> LossOutput:
-        seen.append((model.training, teacher_forcing))
-        return loss(model, batch)
-
-    make_trainer(
-        tmp_path, max_updates=3, update_tokens=0, loss=watching, teacher_forcing=lambda update: 1 / (1 + update)
-    ).fit()
-    assert [ratio for training, ratio in seen if training] == [1.0, 0.5, 1 / 3]
