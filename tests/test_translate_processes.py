@@ -1,21 +1,33 @@
 """The `translate` command in pipes, stopped, killed and resumed."""
 
 import json
+import os
 import signal
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from support.fake_command import TranslateCommand
 from support.processes import environment
+from support.warm_python import CLOSED, Program
+
+COMMAND = "import sys; from support.fake_command import main; sys.exit(main())"
 
 
-def start(*arguments: object, delay: float = 0, **options: object) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "support.fake_command", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment(TRANSLATE_DELAY=str(delay)), **options)  # type: ignore[call-overload, no-any-return]
+def start(*arguments: str, delay: float = 0, **options: Any) -> Program:
+    return Program(COMMAND, *arguments, env=environment(TRANSLATE_DELAY=str(delay)), **options)
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The end to read from, for the command, and the end to write to, for the test."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as sink:
+        yield source, sink
 
 
 def _wait_for(path: Path) -> None:
@@ -26,24 +38,40 @@ def _wait_for(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("redirection", "message"),
+    ("arguments", "streams", "message"),
     [
-        ("<&-", "standard input: is closed; give a file to translate\n"),
-        ("<in.txt >&-", "standard output: is closed; name a file to write to\n"),
-        ("<in.txt >/dev/full", "standard output: cannot be written (No space left on device)\n"),
-        ("-o out.txt <in.txt 2>&-", None),
-        ("-o out.txt <in.txt 2>/dev/full", None),
-        ("-o in.txt <in.txt", "-o in.txt: the standard input would be overwritten; give another name\n"),
-        ("in.txt >>in.txt", "standard output: in.txt would be overwritten; give another name\n"),
-        ("--help >/dev/full", "standard output: cannot be written (No space left on device)\n"),
+        ("", {"stdin": None}, "standard input: is closed; give a file to translate\n"),
+        ("", {"stdin": "in.txt", "stdout": None}, "standard output: is closed; name a file to write to\n"),
+        (
+            "",
+            {"stdin": "in.txt", "stdout": "/dev/full"},
+            "standard output: cannot be written (No space left on device)\n",
+        ),
+        ("-o out.txt", {"stdin": "in.txt", "stderr": None}, None),
+        ("-o out.txt", {"stdin": "in.txt", "stderr": "/dev/full"}, None),
+        (
+            "-o in.txt",
+            {"stdin": "in.txt"},
+            "-o in.txt: the standard input would be overwritten; give another name\n",
+        ),
+        ("in.txt", {"stdout": "in.txt"}, "standard output: in.txt would be overwritten; give another name\n"),
+        ("--help", {"stdout": "/dev/full"}, "standard output: cannot be written (No space left on device)\n"),
     ],
+    ids=str,
 )
 def test_standard_streams_that_are_closed_full_or_an_input(
-    tmp_path: Path, redirection: str, message: str | None
+    tmp_path: Path, arguments: str, streams: dict[str, str | None], message: str | None
 ) -> None:
+    """`streams` are files that a shell would redirect to; None is a stream that it would close."""
     (tmp_path / "in.txt").write_text("one\n", encoding="utf-8")
-    command = f"{sys.executable} -m support.fake_command {redirection}"
-    done = subprocess.run(["sh", "-c", command], env=environment(), cwd=tmp_path, capture_output=True, text=True)
+    with ExitStack() as opened:
+        descriptors = {
+            name: opened.enter_context((tmp_path / file).open("rb" if name == "stdin" else "ab")).fileno()
+            if file is not None
+            else CLOSED
+            for name, file in streams.items()
+        }
+        done = start(*arguments.split(), cwd=tmp_path, **descriptors).finish()
     assert (tmp_path / "in.txt").read_text(encoding="utf-8") == "one\n"
     if message is None:  # the messages are lost, but not the translation
         assert (done.returncode, done.stderr) == (0, "")
@@ -52,74 +80,68 @@ def test_standard_streams_that_are_closed_full_or_an_input(
         assert (done.returncode, done.stderr) == (2, f"translate: {message}")
 
 
-def test_answers_come_while_the_input_is_still_open() -> None:
-    process = start("--stream", "--quiet", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
+def test_answers_come_while_the_input_is_still_open(pipe: tuple[IO[bytes], IO[bytes]]) -> None:
+    source, sink = pipe
+    program = start("--stream", "--quiet", stdin=source.fileno())
     for word in (b"one", b"two"):
-        process.stdin.write(word + b"\n")
-        process.stdin.flush()
-        assert process.stdout.readline() == word.upper() + b"\n"
-    process.stdin.close()
-    assert process.wait(timeout=30) == 0
-    process.stdout.close()
+        sink.write(word + b"\n")
+        sink.flush()
+        assert program.stdout.readline() == word.upper() + b"\n"
+    sink.close()
+    assert program.finish(timeout=30).returncode == 0
 
 
-def test_the_first_chunk_is_answered_before_the_input_ends_without_stream_too() -> None:
-    process = start("--quiet", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(b"word\n" * 100)
-    process.stdin.flush()
-    assert process.stdout.readline() == b"WORD\n"
-    process.stdin.close()
-    assert process.stdout.read() == b"WORD\n" * 99
-    assert process.wait(timeout=30) == 0
-    process.stdout.close()
+def test_the_first_chunk_is_answered_before_the_input_ends_without_stream_too(
+    pipe: tuple[IO[bytes], IO[bytes]],
+) -> None:
+    source, sink = pipe
+    program = start("--quiet", stdin=source.fileno())
+    sink.write(b"word\n" * 100)
+    sink.flush()
+    assert program.stdout.readline() == b"WORD\n"
+    sink.close()
+    done = program.finish(timeout=30)
+    assert (done.returncode, done.stdout) == (0, "WORD\n" * 99)
 
 
-def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
-    process = start("--quiet", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    process.stdin.write(b"word\n" * 100)
-    process.stdin.close()
-    assert process.wait(timeout=30) == 141
-    assert process.stderr.read() == b""
-    process.stderr.close()
+def test_a_reader_that_goes_away_ends_the_command_quietly(pipe: tuple[IO[bytes], IO[bytes]]) -> None:
+    source, sink = pipe
+    reading, writing = os.pipe()
+    program = start("--quiet", stdin=source.fileno(), stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    sink.write(b"word\n" * 100)
+    sink.close()
+    done = program.finish(timeout=30)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_ctrl_c_ends_the_command_quietly_and_leaves_no_half_output(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_bytes(b"word\n" * 5_000)
-    process = start("in.txt", "-o", "out.txt", "--quiet", delay=0.2, cwd=tmp_path, stderr=subprocess.PIPE)
+    program = start("in.txt", "-o", "out.txt", "--quiet", delay=0.2, cwd=tmp_path)
     _wait_for(tmp_path / "out.txt.partial.json")
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) == 130
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
-    process.stderr.close()
+    program.send_signal(signal.SIGINT)
+    done = program.finish(timeout=30)
+    assert (done.returncode, done.stderr) == (130, "")
     assert not (tmp_path / "out.txt").exists()
 
 
 def test_a_killed_translation_is_resumed_without_losing_or_redoing_a_line(tmp_path: Path) -> None:
-    lines = [f"line {number}" if number % 7 else "" for number in range(2_000)]
+    lines = [f"line {number}" if number % 7 else "" for number in range(1_000)]
     (tmp_path / "in.txt").write_text("\r\n".join(lines), encoding="utf-8")
     expected = "".join(line.upper() + "\r\n" for line in lines[:-1]) + lines[-1].upper() + "\n"
-    process = start("in.txt", "-o", "out.txt", "--quiet", delay=0.3, cwd=tmp_path)
+    program = start("in.txt", "-o", "out.txt", "--quiet", delay=0.3, cwd=tmp_path)
     _wait_for(tmp_path / "out.txt.partial.json")
-    process.kill()
-    process.wait(timeout=30)
-    done = json.loads((tmp_path / "out.txt.partial.json").read_text())["num_lines"]
-    assert 0 < done < 2_000
+    program.kill()
+    assert program.finish(timeout=30).returncode == -signal.SIGKILL
+    num_done = json.loads((tmp_path / "out.txt.partial.json").read_text())["num_lines"]
+    assert 0 < num_done < 1_000
     with (tmp_path / "out.txt.partial").open("ab") as partial:
         partial.write(b"HALF A LI")  # what a kill in the middle of writing leaves behind
-    resumed = start("in.txt", "-o", "out.txt", "--resume", cwd=tmp_path, stderr=subprocess.PIPE)
-    _, err = resumed.communicate(timeout=60)
+    resumed = start("in.txt", "-o", "out.txt", "--resume", cwd=tmp_path).finish(timeout=60)
     assert resumed.returncode == 0
-    assert f"Going on after line {done}".encode() in err
-    assert f"Translated {2_000 - done:,} lines".encode() in err
+    assert f"Going on after line {num_done}" in resumed.stderr
+    assert f"Translated {1_000 - num_done:,} lines" in resumed.stderr
     assert (tmp_path / "out.txt").read_bytes().decode() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
