@@ -9,6 +9,7 @@ from typing import get_type_hints
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from support import warm_python
 from support.configurations import composed_values, configuration
 from support.processes import environment
 from translator import cli
@@ -219,8 +220,8 @@ def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:
 
 
 def test_cfg_job_prints_the_composed_configuration(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "translator.train", "--cfg", "job", "+model=lstm", "seed=7"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment())
+    command = "import sys; from translator.train import main; sys.exit(main())"
+    result = warm_python.run(command, "--cfg", "job", "+model=lstm", "seed=7", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     (tmp_path / "config.yaml").write_text(result.stdout, encoding="utf-8")
     config = load_file(tmp_path / "config.yaml")
@@ -256,7 +257,7 @@ def test_a_resumed_run_keeps_its_configuration_except_for_overrides(
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    save_file(composed("model=lstm"), tmp_path / "config.yaml")
+    save_file(configuration("model=lstm"), tmp_path / "config.yaml")
     return tmp_path / "config.yaml"
 
 
