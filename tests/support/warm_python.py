@@ -70,7 +70,7 @@ class Program:
                 file.write(json.dumps(request).encode())
                 file.seek(0)
                 socket.send_fds(_server(), [b"!"], [file.fileno(), theirs.fileno(), *streams])
-            self.pid = self._receive(timeout=120)
+            self.pid = self._receive(timeout=600)  # the server may have to start first, on a busy machine
         self.returncode: int | None = None
 
     def send_signal(self, number: int) -> None:
@@ -174,7 +174,7 @@ def become(request: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])
-    sys.argv, sys.path[0] = request["arguments"], ""
+    sys.argv = request["arguments"]
     for number in request["closed"]:
         os.close(number)
         setattr(sys, ("stdin", "stdout", "stderr")[number], None)  # as Python does when it starts with a closed one
