@@ -23,7 +23,7 @@ train: $(STAMP) ## train on the embedded demo corpus, report BLEU, tell how to t
 	$(BIN)/python -m translator.train experiment=demo_transformer $(ARGS)
 
 test: $(STAMP) ## run the quick tests
-	$(BIN)/python -m pytest -n auto -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
 test-slow: $(STAMP) ## run the tests that take longer
 	$(BIN)/python -m pytest -m slow $(ARGS)

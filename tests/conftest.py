@@ -4,11 +4,17 @@ Every process computes in one thread: several of them run side by side, and thre
 busy cores are many times slower than no threads at all. Ctrl-C is not ignored, as shells arrange for background jobs.
 """
 
+import io
 import os
 import signal
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from support.fake_command import TranslateCommand
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -22,3 +28,29 @@ def multi30k() -> Path:
     if not folder:
         pytest.skip("TRANSLATOR_MULTI30K does not name a folder with the files of Multi30k (train.en.gz …)")
     return Path(folder)
+
+
+@pytest.fixture
+def translate(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> "TranslateCommand":
+    """Runs the `translate` command in this process, in an empty folder, with a model that copies in capitals."""
+    from support.fake_command import SlowTranslator
+    from translator import translate_files
+    from translator.translate import main
+
+    monkeypatch.setattr(translate_files, "Translator", SlowTranslator)
+    monkeypatch.setattr(translate_files, "find_weights", lambda run_dir: Path(__file__))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, stdin: bytes = b"") -> tuple[int, bytes, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ending:  # argparse
+            code = int(str(ending.code))
+        sys.stdout.flush()
+        captured = capfdbinary.readouterr()
+        return code, captured.out, captured.err.decode()
+
+    return run

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from support import warm_python
+from support.configurations import composed_values, configuration
 from support.processes import environment
 from translator import cli
 from translator.config import Config, RunOptions, load, load_file, option_names, save_file, to_yaml
@@ -37,8 +38,7 @@ def composed(*overrides: str) -> Config:
 
 def raw(*overrides: str) -> DictConfig:
     """What Hydra composes, before the schema is applied."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("config", list(overrides))
+    return DictConfig(composed_values(*overrides))
 
 
 def refusal(*overrides: str) -> str:
@@ -56,14 +56,14 @@ def test_every_group_has_choices() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_yaml_composes_and_is_valid(name: str) -> None:
     needed = {"data=text": TEXT[1:], "data=hf": HUB[1:]}.get(name, [])
-    assert isinstance(composed(name, *needed), Config)
+    assert isinstance(configuration(name, *needed), Config)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("model=")])
 def test_every_model_preset_can_be_built(name: str) -> None:
     import torch
 
-    config = composed(name)
+    config = configuration(name)
     with torch.device("meta"):
         model = build_model(config.model, 1000, 1000)
     assert sum(parameter.numel() for parameter in model.parameters()) > 100_000
@@ -220,8 +220,8 @@ def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:
 
 
 def test_cfg_job_prints_the_composed_configuration(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "translator.train", "--cfg", "job", "+model=lstm", "seed=7"]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment())
+    command = "import sys; from translator.train import main; sys.exit(main())"
+    result = warm_python.run(command, "--cfg", "job", "+model=lstm", "seed=7", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     (tmp_path / "config.yaml").write_text(result.stdout, encoding="utf-8")
     config = load_file(tmp_path / "config.yaml")
@@ -257,7 +257,7 @@ def test_a_resumed_run_keeps_its_configuration_except_for_overrides(
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    save_file(composed("model=lstm"), tmp_path / "config.yaml")
+    save_file(configuration("model=lstm"), tmp_path / "config.yaml")
     return tmp_path / "config.yaml"
 
 

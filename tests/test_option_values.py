@@ -1,19 +1,16 @@
 """Values that no option should have: each is refused by name at once, or it is harmless."""
 
-import copy
 import functools
 import math
 from collections.abc import Iterator
 from dataclasses import fields
-from functools import cache
 from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from translator import cli
+from support.configurations import composed_values, configuration
 from translator.build import checks
 from translator.build.checks import check_config
 from translator.build.preflight import check_memory
@@ -49,16 +46,8 @@ def cases() -> list[tuple[str, str, str, bool]]:
     ]
 
 
-@cache
-def composed(group: str, kind: str) -> Any:
-    """As plain values, which are quick to copy."""
-    overrides = NEEDED.get(kind, [f"{group}={kind}"] if kind else [])
-    with initialize_config_dir(str(cli.config_dir()), version_base="1.3"):
-        return OmegaConf.to_container(compose("config", overrides))
-
-
 def loaded(group: str, kind: str, option: str, value: Any) -> Config:
-    config = copy.deepcopy(composed(group, kind))
+    config = composed_values(*NEEDED.get(kind, [f"{group}={kind}"] if kind else []))
     *path, name = option.split(".")
     functools.reduce(dict.__getitem__, path, config)[name] = value
     return load(DictConfig(config))
@@ -89,11 +78,6 @@ def test_nasty_values_are_refused_by_name_or_harmless(group: str, kind: str, opt
         in_float32 = torch.tensor(accepted, dtype=torch.float32)
         assert in_float32.isfinite().all()
         assert 0 in accepted or in_float32.all(), "zero is refused, so what rounds to it must be"
-
-
-def configuration(*overrides: str) -> Config:
-    (config,) = cli.main(lambda config: config, list(overrides))
-    return config
 
 
 def refusal(*overrides: str) -> str:

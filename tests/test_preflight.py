@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from translator import cli, train
+from support.configurations import configuration as compose_configuration
+from translator import train
 from translator.build import preflight
 from translator.build.data import PreparedData, prepare_data
 from translator.build.preflight import rehearse_validation
@@ -40,8 +41,7 @@ def configuration(corpora: Path, *overrides: str) -> Config:
     splits = [f"data.{split}={corpora / split}" for split in ("train", "valid", "test")]
     common = ["data=text", *splits, f"data.cache_dir={corpora / 'cache'}", "tokenizer.vocab_size=400"]
     model = ["model=transformer_tiny", "model.model_size=16", "model.encoder_layers=1", "model.decoder_layers=1"]
-    (config,) = cli.main(lambda config: config, [*common, *model, *overrides])
-    return config
+    return compose_configuration(*common, *model, *overrides)
 
 
 @pytest.fixture(scope="module")
@@ -117,9 +117,20 @@ def test_a_search_too_wide_for_the_memory_is_refused(parts: Any, monkeypatch: py
     rehearse(parts, beam_size=50)
 
 
-def test_a_long_output_is_not_written_out(parts: Any) -> None:
+def test_a_long_output_is_not_written_out(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An untrained model would continue for 100,000 pieces."""
+    num_steps = 0
+    step = parts[2].step
+
+    def counted(*arguments: Any, **keywords: Any) -> Any:
+        nonlocal num_steps
+        num_steps += 1
+        return step(*arguments, **keywords)
+
+    monkeypatch.setattr(parts[2], "step", counted)
     rehearse(parts, max_length_extra=100_000, min_length=100_000)
+    num_searches = 2  # for the scores and for the picture
+    assert preflight.REHEARSED_PIECES <= num_steps <= num_searches * (preflight.REHEARSED_PIECES + 1)
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])

@@ -8,8 +8,9 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from support.configurations import configuration
 from translator import cli, compare, evaluate, translate
-from translator.config import Config, load_file, save_file
+from translator.config import load_file, save_file
 from translator.data.tokenizer import Tokenizer
 from translator.decoding.hypotheses import Hypothesis
 from translator.errors import OptionError, UserError
@@ -67,10 +68,6 @@ WRONG = [
 ]
 
 
-def composed(*overrides: str) -> Config:
-    return cli.main(lambda config: config, list(overrides))[0]
-
-
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run directory as training leaves it, with an untrained model."""
@@ -84,7 +81,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("run")
     small = ["embedding_size=8", "hidden_size=8", "attention_size=8"]
-    config = composed("model=lstm", *(f"model.{option}" for option in small), "tokenizer.vocab_size=300")
+    config = configuration("model=lstm", *(f"model.{option}" for option in small), "tokenizer.vocab_size=300")
     tokenizer = Tokenizer.train([("A dog reads.", "Ein Hund liest eine Katze.")] * 5, vocab_size=300)
     torch.manual_seed(1)
     model = build_model(config.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
@@ -123,7 +120,7 @@ def test_a_configuration_option_reaches_the_search(
     value = other_value(field)
     text = "[" + ",".join(value) + "]" if isinstance(value, list) else value
     wide = ["decode.beam_size=9"] if field.name == "num_hypotheses" else []
-    config = composed(f"decode.{field.name}={text}", *wide)
+    config = configuration(f"decode.{field.name}={text}", *wide)
     assert getattr(config.decode, field.name) == value
     assert translation_options(config)["options"] is config.decode
     saved = load_file(run_dir / "config.yaml")
@@ -164,7 +161,7 @@ def test_numbers_out_of_range_are_refused_wherever_they_come_from(
     field: "Field[Any]", value: Any, remedy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UserError) as error:
-        composed(f"decode.{field.name}={value}")
+        cli.main(lambda config: config, [f"decode.{field.name}={value}"])
     assert f"decode.{field.name}={value}: " in str(error.value)
     assert remedy in str(error.value)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from support import warm_python
 from support.processes import environment
 from translator import train
 from translator.config import Config
@@ -32,10 +33,16 @@ SMALL = {
 QUICK = ["trainer=smoke", "trainer.max_updates=6", "trainer.validate_every=3", "tokenizer.vocab_size=900"]
 
 
-def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
-    )
+def command(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`python -m translator.MODULE` in a new interpreter."""
+    line = [sys.executable, "-m", f"translator.{module}", *arguments]
+    return subprocess.run(line, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+
+
+def warm_command(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same without waiting for the imports."""
+    code = f"import sys; from translator.{module} import main; sys.exit(main())"
+    return warm_python.run(code, *arguments, cwd=folder)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +59,8 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: Path) -> None:
     prefixes = [f"data.{split}={corpora / split}" for split in ("train", "valid", "test")]
     options = ["data=text", "data.target=zh", *prefixes, *SMALL[model], *QUICK]
-    trained = command(tmp_path, "-m", "translator.train", *options)
+    run_command = command if model == "transformer" else warm_command
+    trained = run_command(tmp_path, "train", *options)
     assert trained.returncode == 0, trained.stderr
     run = newest_run(tmp_path / "runs")
     assert "200 pairs read, 200 kept" in trained.stderr
@@ -68,24 +76,24 @@ def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: P
     assert list((run / "tensorboard").iterdir())
 
     (tmp_path / "input.en").write_text("The dog sleeps.\n\nAnna reads a book.\n", encoding="utf-8")
-    translated = command(tmp_path, "-m", "translator.translate", "input.en", "-o", "output.zh")
+    translated = run_command(tmp_path, "translate", "input.en", "-o", "output.zh")
     assert translated.returncode == 0, translated.stderr
     lines = (tmp_path / "output.zh").read_text(encoding="utf-8").split("\n")
     assert len(lines) == 4
     assert lines[1] == lines[3] == ""
 
-    again = command(tmp_path, "-m", "translator.train", *options, f"run_dir={run}")
+    again = warm_command(tmp_path, "train", *options, f"run_dir={run}")
     assert again.returncode == 2
     assert "holds another run" in again.stderr
     assert again.stderr.count("\n") == 1
 
     saved = (run / "config.yaml").read_text(encoding="utf-8")
-    refused = command(tmp_path, "-m", "translator.train", "resume=true", "trainer.batch_tokens=333")
+    refused = warm_command(tmp_path, "train", "resume=true", "trainer.batch_tokens=333")
     assert refused.returncode == 2
     assert "batch_tokens" in refused.stderr
     assert (run / "config.yaml").read_text(encoding="utf-8") == saved
 
-    longer = command(tmp_path, "-m", "translator.train", "resume=runs/latest", "trainer.max_updates=8")
+    longer = warm_command(tmp_path, "train", "resume=runs/latest", "trainer.max_updates=8")
     assert longer.returncode == 0, longer.stderr
     assert json.loads((run / "metrics.json").read_text(encoding="utf-8"))["num_updates"] == 8
     assert newest_run(tmp_path / "runs") == run
@@ -135,14 +143,14 @@ def test_a_test_set_that_was_interrupted_is_scored_when_the_same_command_runs_ag
     assert "stopped by SIGTERM after training, before the test set was scored; continue with resume=run" in messages
     assert not (tmp_path / "run" / "metrics.json").exists()
 
-    again = command(tmp_path, "-m", "translator.train", *options)
+    again = warm_command(tmp_path, "train", *options)
     assert again.returncode == 0, again.stderr
     metrics = (tmp_path / "run" / "metrics.json").read_bytes()
     assert json.loads(metrics)["test"]["bleu"] >= 0
     assert json.loads(metrics)["num_updates"] == 6
 
     for arguments in (options, ["resume=run"]):
-        complete = command(tmp_path, "-m", "translator.train", *arguments)
+        complete = warm_command(tmp_path, "train", *arguments)
         assert complete.returncode == 0
         assert complete.stderr.startswith("run: complete, after 6 updates; ")
         assert complete.stderr.count("\n") == 1
@@ -191,7 +199,7 @@ def test_bad_corpora_end_with_one_line(corpora: Path, tmp_path: Path) -> None:
     (tmp_path / "short.zh").write_text("一\n", encoding="utf-8")
     for prefix, fact in (("nowhere", "nowhere"), ("short", "2 lines")):
         options = ["data=text", "data.target=zh", f"data.train={prefix}", f"data.valid={corpora / 'valid'}"]
-        result = command(tmp_path, "-m", "translator.train", *options)
+        result = warm_command(tmp_path, "train", *options)
         assert result.returncode == 2
         assert fact in result.stderr
         assert "Traceback" not in result.stderr

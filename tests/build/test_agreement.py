@@ -7,10 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from translator import cli
+from support.configurations import configuration
 from translator.build.agreement import check_same_data, check_same_options
 from translator.build.data import PreparedData
-from translator.config import Config
 from translator.errors import UserError
 from translator.training.distributed import Ranks
 
@@ -29,10 +28,6 @@ def ranks(rank: int, second: dict[str, Any], third: dict[str, Any]) -> Ranks:
     one = OneOfThree(rank, 3)
     object.__setattr__(one, "others", (second, third))
     return one
-
-
-def configuration() -> Config:
-    return cast(Config, cli.main(lambda config: config, [])[0])
 
 
 def prepared() -> PreparedData:

@@ -3,8 +3,6 @@
 import gc
 import gzip
 import json
-import subprocess
-import sys
 import threading
 import time
 from itertools import islice
@@ -15,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
+from support import warm_python
 from support.corpora import NUMBERED_PAIRS as PAIRS
 from support.corpora import ListCorpus, numbered_tokenizer
 from support.numbered_batches import Numbers
-from support.processes import environment
 from translator.data import batching, blocks
 from translator.data import loader as loader_module
 from translator.data.batching import Batch, BatchSampler
@@ -281,8 +279,7 @@ loader = BatchLoader(Numbers())
 print(next(loader).indices.item(), flush=True)
 {ending}
 """
-    command = [sys.executable, "-c", script]
-    result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=False)
+    result = warm_python.run(script)
     assert result.stdout == "10\n"
     assert result.returncode == {"": 0, "raise SystemExit(3)": 3}.get(ending, 1)
     assert ("boom" in result.stderr) if "boom" in ending else (result.stderr == "")

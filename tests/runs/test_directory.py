@@ -2,6 +2,7 @@
 
 import errno
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.processes import environment
+from support.warm_python import Program
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
 
@@ -111,13 +112,12 @@ def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     """The lock is released with the process, even if it is killed."""
     pytest.importorskip("fcntl")
     run = make_run(tmp_path / "a")
-    command = [sys.executable, "-c", TRAIN, str(run.path)]
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == "training\n"
-        with pytest.raises(UserError, match=rf"run_dir={run.path}: another process is training this run"), run.locked():
-            pytest.fail("two processes train one run")
-        other.kill()
+    other = Program(TRAIN, str(run.path))
+    assert other.stdout.readline() == b"training\n"
+    with pytest.raises(UserError, match=rf"run_dir={run.path}: another process is training this run"), run.locked():
+        pytest.fail("two processes train one run")
+    other.kill()
+    assert other.finish().returncode == -signal.SIGKILL
     with run.locked():
         assert run.manifest.exists()
 

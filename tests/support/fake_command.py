@@ -1,18 +1,19 @@
-"""`python -m support.fake_command`: the `translate` command with a model that copies its input, optionally slowly."""
+"""The `translate` command with a model that copies its input in capitals, optionally slowly."""
 
 import os
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from support.fake_models import ByteTokenizer, CopyModel
-from translator import translate_files
+from translator import translate, translate_files
 from translator.api import Translator
 from translator.data.normalization import normalize_text
 from translator.decoding.interfaces import Translation
 from translator.decoding.search import SearchOptions
+
+TranslateCommand = Callable[..., tuple[int, bytes, str]]  # exit code, standard output, standard error
 
 
 class SlowTranslator(Translator):
@@ -31,13 +32,8 @@ class SlowTranslator(Translator):
         return super().translate_fully(lines, **options)  # type: ignore[arg-type]
 
 
-def install() -> None:
+def main() -> int:
+    """For a process of its own, in which nothing needs to be put back."""
     translate_files.Translator = SlowTranslator  # type: ignore[misc]
     translate_files.find_weights = lambda run_dir: Path(__file__)  # type: ignore[assignment]
-
-
-if __name__ == "__main__":
-    from translator.translate import main
-
-    install()
-    sys.exit(main())
+    return translate.main()

@@ -173,6 +173,13 @@ def make_trainer(folder: Path, **changes: Any) -> Trainer:
     return Trainer(**(parts | changes))
 
 
+def make_scored_trainer(folder: Path, scores: list[float], **changes: Any) -> Trainer:
+    """A trainer that is validated every other update, with these values of BLEU one after the other."""
+    model = make_model()
+    options: dict[str, Any] = {"best_metric": "bleu", "validate_every": 2, "max_updates": 20, "ema": None}
+    return make_trainer(folder, model=model, validator=make_validator(model, scores=scores), **(options | changes))
+
+
 def gradients(model: nn.Module) -> dict[str, Tensor]:
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 

@@ -5,8 +5,6 @@ import json
 import os
 import pickle
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from support.processes import environment
+from support import warm_python
 from support.training_toys import make_model, same, weights
 from translator.errors import UserError
 from translator.files import atomic
@@ -184,8 +182,8 @@ except OSError as error:
 def test_a_write_that_the_system_refuses(tmp_path: Path) -> None:
     """Not simulated: the operating system does not let the file grow."""
     pytest.importorskip("resource")
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "checkpoints")]
-    result = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120, check=True)
+    result = warm_python.run(FULL_DISK, str(tmp_path / "checkpoints"))
+    assert result.returncode == 0, result.stderr
     assert "refused:" in result.stdout
     store = make_store(tmp_path)
     assert names(store) == ["step-00000001"]
@@ -231,7 +229,8 @@ for moment in range(100):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills copies of a process made by fork")
 def test_a_kill_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
     """A process dies before its first, second, third … change to the disk, until one completes all its saves."""
-    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], env=environment(), timeout=120, check=True)
+    result = warm_python.run(KILLED, str(tmp_path))
+    assert result.returncode == 0, result.stderr
     found = []
     for moment in sorted(int(folder.name) for folder in tmp_path.iterdir()):
         store = make_store(tmp_path / str(moment))

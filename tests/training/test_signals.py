@@ -1,8 +1,6 @@
 """Ctrl-C and SIGTERM: finish, save, say how to continue, and exit with the conventional code."""
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,8 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from support.processes import environment
 from support.training_toys import ToyLoader, make_trainer, same, weights
+from support.warm_python import Program
 from translator.errors import Interrupted
 from translator.training.distributed import Ranks
 from translator.training.final_weights import FinalWeights
@@ -61,12 +59,10 @@ sys.exit(code)
 """
 
 
-def start(where: str, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM, where, str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
-    assert process.stdout is not None
-    assert process.stdout.readline() == "now\n"
-    return process
+def start(where: str, folder: Path) -> Program:
+    program = Program(PROGRAM, where, str(folder))
+    assert program.stdout.readline() == b"now\n"
+    return program
 
 
 @pytest.mark.parametrize(
@@ -81,12 +77,12 @@ def start(where: str, folder: Path) -> subprocess.Popen[str]:
 def test_a_signal_ends_the_run_in_good_order(
     where: str, number: signal.Signals, resumed_at: int, tmp_path: Path
 ) -> None:
-    process = start(where, tmp_path)
-    process.send_signal(number)
-    _, messages = process.communicate(timeout=50)  # a validation that takes a minute is abandoned, not waited for
-    assert process.returncode == 128 + number
-    assert f"stopped by {number.name}" in messages
-    assert f"resume={tmp_path}" in messages
+    program = start(where, tmp_path)
+    program.send_signal(number)
+    ended = program.finish(timeout=50)  # a validation that takes a minute is abandoned, not waited for
+    assert ended.returncode == 128 + number
+    assert f"stopped by {number.name}" in ended.stderr
+    assert f"resume={tmp_path}" in ended.stderr
 
     options = {"max_updates": 9, "validate_every": 3, "learning_rate": LearningRate("constant", 1e-2, 1)}
     options["average"] = "best" if where == "averaging" else "none"
@@ -164,14 +160,14 @@ def test_an_update_is_abandoned_between_its_micro_batches(
 
 
 def test_a_second_ctrl_c_aborts_at_once(tmp_path: Path) -> None:
-    process = start("update", tmp_path)
-    process.send_signal(signal.SIGINT)
+    program = start("update", tmp_path)
+    program.send_signal(signal.SIGINT)
     time.sleep(1.1)
-    process.send_signal(signal.SIGINT)
-    _, messages = process.communicate(timeout=50)
-    assert process.returncode != 0
-    assert "KeyboardInterrupt" in messages
-    assert "stopped by" not in messages
+    program.send_signal(signal.SIGINT)
+    ended = program.finish(timeout=50)
+    assert ended.returncode != 0
+    assert "KeyboardInterrupt" in ended.stderr
+    assert "stopped by" not in ended.stderr
 
 
 def test_a_ctrl_c_that_arrives_twice_counts_once() -> None:

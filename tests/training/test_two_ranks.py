@@ -3,10 +3,9 @@
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ import torch
 
 from support.processes import environment
 from support.training_toys import make_double_trainer, weights
+from support.warm_python import Program
 from translator.errors import UserError
 from translator.training.distributed import Ranks, _buckets
 
@@ -70,31 +70,18 @@ sys.exit(result.exit_code)
 """
 
 
-def run_two(mode: str, folder: Path) -> list[subprocess.CompletedProcess[str]]:
+def run_two(mode: str, folder: Path) -> list[CompletedProcess[str]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    command = [sys.executable, "-c", PROGRAM, mode, str(folder)]
-    processes = [
-        subprocess.Popen(
-            command,
-            env=environment(**common, RANK=str(rank), LOCAL_RANK=str(rank)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    results = []
+    ranks = [environment(**common, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
+    programs = [Program(PROGRAM, mode, str(folder), env=rank) for rank in ranks]
     try:
-        for process in processes:
-            out, messages = process.communicate(timeout=180)
-            results.append(subprocess.CompletedProcess(command, process.returncode, out, messages))
+        return [program.finish(timeout=180) for program in programs]
     finally:
-        for process in processes:
-            process.kill()
-    return results
+        for program in programs:
+            program.kill()
 
 
 def without_time(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
