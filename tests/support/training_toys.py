@@ -209,7 +209,7 @@ class LossKeeper(Monitor):
         self.losses = losses
 
     def update(self, report: UpdateReport) -> None:
-        self.losses.append(report.loss_sum / report.num_tokens)
+        self.losses.append(report.outcome.loss_sum / report.outcome.num_tokens)
 
 
 def make_double_trainer(
