@@ -10,8 +10,8 @@ import pytest
 
 from support.exported_runs import PAIRS, SMALL, lstm_run, make_run
 from support.processes import environment
+from translator.export import command, extras
 from translator.export import ctranslate2 as ctranslate2_export
-from translator.export import extras
 from translator.export.__main__ import main
 from translator.runs.loading import LoadedRun
 from translator.schema.model import TransformerConfig
@@ -31,8 +31,8 @@ def program(folder: Path) -> str:
 def run_program(folder: Path, source: str) -> str:
     code = program(folder).replace("Hello!", source)
     assert source in code
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=folder.parent, env=environment(), capture_output=True, text=True, check=True)
+    arguments = [sys.executable, "-c", code]
+    done = subprocess.run(arguments, cwd=folder.parent, env=environment(), capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -116,13 +116,15 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
 
 
 def test_a_sample_of_ones_own_takes_the_place_of_the_validation_set(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(command, "DEFAULT_BEAM", 2)
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(source for source, _ in PAIRS[:2]) + "\n\n   \n", encoding="utf-8")
     arguments = [str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported"), "--sample", str(lines)]
     assert main(arguments) == 0
     error = capsys.readouterr().err
     assert "greedy: 2 of 2 translations equal\n" in error  # blank lines are no sentences, and there is no reference
+    assert "beam 2: 2 of 2 translations equal\n" in error
     assert main([*arguments, "--sample-size", "1"]) == 0  # over the earlier export
     assert "greedy: 1 of 1 translations equal" in capsys.readouterr().err
