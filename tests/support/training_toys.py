@@ -226,7 +226,7 @@ def make_double_trainer(
     losses: list[float] = []
     model = make_model(seed=1 + ranks.rank).double()  # rank 0's weights are used, whatever the others start with
     monitor = LossKeeper(losses, ranks.rank)
-    parts = {"model": model, "ranks": ranks, "monitor": monitor, "interruption": interruption}
+    parts = {"model": model, "ranks": ranks, "monitor": monitor, "interruption": interruption or Interruption()}
     trainer = make_trainer(folder, **parts, **DOUBLE_SETTINGS)
     trainer.validator.interrupted = trainer.interruption.requested
     return trainer, losses
