@@ -20,7 +20,8 @@ from translator.schema.data import TextDataConfig, TokenizerConfig
 from translator.schema.decode import SearchOptions
 from translator.schema.model import LstmConfig
 from translator.schema.training import OptimConfig, TrainerConfig
-from translator.tune import grid, main
+from translator.tune import main
+from translator.tune_run import grid
 
 PAIRS = [
     ("A man reads a book.", "Ein Mann liest ein Buch."),
@@ -117,7 +118,7 @@ def without_validation_set(run: Path) -> None:
     ("damage", "arguments", "message"),
     [
         (lambda run: None, ["--metric", "ter"], "--metric ter: not available"),
-        (lambda run: None, ["--alpha", "-1"], "alpha=-1.0: must be at least 0"),
+        (lambda run: None, ["--alpha", "-1"], "--alpha -1.0: must be at least 0"),
         (lambda run: (run / "model.safetensors").unlink(), [], "the run has no weights yet"),
         (another_set, [], "the validation set has changed since"),
         (without_validation_set, [], "valid.de"),
