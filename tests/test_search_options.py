@@ -33,7 +33,10 @@ def other_value(field: "Field[Any]") -> Any:
         return not default
     if hint in (int, float):
         limits = declaration(field)
-        return default + 1 if limits.maximum is None or default + 1 <= limits.maximum else default / 2
+        too_much = (limits.maximum is not None and default + 1 > limits.maximum) or (
+            limits.below is not None and default + 1 >= limits.below
+        )
+        return (default or 1) / 2 if too_much else default + 1
     if is_enum(hint):
         return next(member for member in hint if member is not default)
     return ["Hund", "Katze"]
@@ -55,6 +58,8 @@ def wrong_values(field: "Field[Any]") -> list[tuple[Any, str]]:
         wrong.append((limits.minimum - step, f"must be at least {limits.minimum}"))
     if limits.above is not None:
         wrong.append((HINTS[field.name](limits.above), f"must be greater than {limits.above}"))
+    if limits.below is not None:
+        wrong.append((limits.below, f"must be less than {limits.below}"))
     if limits.maximum is not None or whole:
         maximum = LARGEST if limits.maximum is None else limits.maximum
         wrong.append((maximum + step, f"must be at most {maximum}"))

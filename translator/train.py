@@ -160,7 +160,7 @@ def _train(
 
 def _is_late(config: Config, trainer: Trainer) -> bool:
     """Whether what could be left out should be, because the user wants to stop or the time is over."""
-    limit = config.trainer.max_seconds
+    limit = config.trainer.max_seconds if trainer.deadline.is_binding else None
     return trainer.interruption.requested() or (limit is not None and trainer.time.seconds > limit - LEAVING_SECONDS)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from translator.config import Config
 from translator.evaluation.metrics import METRICS, describe_scores
 from translator.files.atomic import read_json, write_json
-from translator.files.explain import ANOTHER_FOLDER, explain_write_errors
+from translator.files.explain import ANOTHER_FOLDER, WRITTEN_AGAIN, explain_damage, explain_write_errors
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, versions
 from translator.training.board import FINAL
@@ -71,8 +71,8 @@ def report(
     monitor.finish(_flat(asdict(config)), final, {name: text for name, text in summary.items() if text})
     if left_out:
         monitor.notify(
-            f"trainer.max_time={config.trainer.max_time} left no time for {' and '.join(left_out)}; make up for it with"
-            f" resume={directory.path}, and to train longer give a longer trainer.max_time with it"
+            f"trainer.max_time={config.trainer.max_time} left no time for {', '.join(left_out)};"
+            f" resume={directory.path} makes up for it, and trains on if a longer trainer.max_time is given"
         )
 
 
@@ -140,17 +140,18 @@ def outcome_of(
 def finished_outcome(config: Config) -> RunOutcome:
     """The row of a run that was already complete, from its metrics.json."""
     run = RunDirectory(Path(str(config.run_dir)))
-    figures = read_json(run.metrics)
-    return RunOutcome(
-        run_dir=run.path,
-        model=config.model.kind,
-        seed=config.seed,
-        num_updates=figures["num_updates"],
-        seconds=figures["seconds"],
-        valid_bleu=(figures["validation"] or {}).get("bleu"),
-        test_bleu=(figures["test"] or {}).get("bleu"),
-        exit_code=0,
-    )
+    with explain_damage(run.metrics, remedy=WRITTEN_AGAIN):
+        figures = read_json(run.metrics)
+        return RunOutcome(
+            run_dir=run.path,
+            model=config.model.kind,
+            seed=config.seed,
+            num_updates=figures["num_updates"],
+            seconds=figures["seconds"],
+            valid_bleu=(figures["validation"] or {}).get("bleu"),
+            test_bleu=(figures["test"] or {}).get("bleu"),
+            exit_code=0,
+        )
 
 
 def sweep_table(outcomes: Sequence[RunOutcome]) -> str:

@@ -22,11 +22,8 @@ from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.checks import did_you_mean
-from translator.schema.decode import LengthPenalty, SearchOptions, Stop
+from translator.schema.decode import TUNED, LengthPenalty, SearchOptions, Stop
 from translator.schema.flags import naming_flags
-
-TUNED = ("beam_size", "stop", "alpha")  # the options of the group `decode` that are chosen
-RECORD = "tuning.json"
 
 
 @dataclass(frozen=True)
@@ -136,10 +133,10 @@ def best_of(trials: Sequence[Trial]) -> Trial:
 
 def write_result(directory: RunDirectory, config: Config, trials: Sequence[Trial], best: Trial, metric: str) -> None:
     """Writes the best setting into the run; the record keeps the one with which it was trained."""
-    path = directory.path / RECORD
+    path = directory.tuning
     before = {name: getattr(config.decode, name) for name in TUNED}
     if path.exists():
-        with explain_damage(path, remedy=f"remove it, and {RECORD} is written anew"):
+        with explain_damage(path, remedy=f"remove it, and {path.name} is written anew"):
             before = read_json(path)["before"]
     record = {"metric": metric, "before": before, "chosen": best.setting, "trials": [one.to_dict() for one in trials]}
     with explain_write_errors(directory.path):

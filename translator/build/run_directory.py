@@ -14,11 +14,19 @@ from translator.data.cleaning_report import CleaningReport
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.files.atomic import read_json
-from translator.files.explain import ANOTHER_FOLDER, explain_write_errors, require_folder, require_writable
+from translator.files.explain import (
+    ANOTHER_FOLDER,
+    WRITTEN_AGAIN,
+    explain_damage,
+    explain_write_errors,
+    require_folder,
+    require_writable,
+)
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RUNS, RunDirectory
 from translator.runs.latest import point_latest, resolve_run
 from translator.schema.data import DemoDataConfig
+from translator.schema.decode import TUNED
 from translator.training.distributed import Ranks, num_restarts
 
 _NEW_OPTIONS = (("word_dropout", 0.0),)  # of models, with the values that change nothing: earlier runs do not have them
@@ -34,13 +42,26 @@ def decide_resume(config: Config, ranks: Ranks) -> Config:
         return config
     found = _run_to_continue(config) if ranks.is_main else None
     where = ranks.gather(str(found) if found else None)[0]
-    return replace(config, resume=where or False, run_dir=where or config.run_dir)
+    if where is None:
+        return replace(config, resume=False)
+    return replace(_with_tuned_search(config, RunDirectory(Path(where))), resume=where, run_dir=where)
+
+
+def _with_tuned_search(config: Config, run: RunDirectory) -> Config:
+    """The options of a command line that does not know which search `tune` has chosen for the run since."""
+    if not run.tuning.exists():
+        return config
+    saved = load_file(run.config).decode
+    return replace(config, decode=replace(config.decode, **{name: getattr(saved, name) for name in TUNED}))
 
 
 def is_complete(config: Config) -> bool:
     """Whether the run to be resumed has finished, with nothing left out, and nothing about it has changed since."""
     run = RunDirectory(Path(str(config.run_dir)))
-    return run.metrics.exists() and _has_configuration(run, config) and not read_json(run.metrics).get("left_out")
+    if not (run.metrics.exists() and _has_configuration(run, config)):
+        return False
+    with explain_damage(run.metrics, remedy=WRITTEN_AGAIN):
+        return not read_json(run.metrics).get("left_out")
 
 
 def _run_to_continue(config: Config) -> Path | None:
@@ -49,10 +70,15 @@ def _run_to_continue(config: Config) -> Path | None:
         run = RunDirectory(resolve_run(Path(config.run_dir)))
         return run.path if run.manifest.exists() else None
     own = (path for path in RUNS.glob("*/manifest.json") if not (path.is_symlink() or path.parent.is_symlink()))
-    manifests = sorted(own, key=lambda path: path.stat().st_mtime, reverse=True)
-    runs = (RunDirectory(path.parent) for path in manifests)
-    candidates = (run for run in runs if run.is_unfinished and _has_configuration(run, config))
+    runs = (RunDirectory(path.parent) for path in sorted(own, key=_time_of_change, reverse=True))
+    candidates = (run for run in runs if run.is_unfinished and _has_configuration(run, _with_tuned_search(config, run)))
     return next((run.path for run in candidates if _is_idle(run)), None)
+
+
+def _time_of_change(path: Path) -> float:
+    with suppress(FileNotFoundError):
+        return path.stat().st_mtime
+    return 0.0  # removed meanwhile
 
 
 def _is_idle(run: RunDirectory) -> bool:
@@ -121,10 +147,12 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
         directory.check_free()
         with explain_write_errors(f"run_dir={path}", ANOTHER_FOLDER):
             path.mkdir(parents=True, exist_ok=True)
-            data.tokenizer.save(directory.tokenizer)
-            save_file(config, directory.config)
-            details = {"seed": config.seed, "files": data.files(), "cleaning": reports, "command": _command()}
-            directory.create(identity=identity, details=details)
+            with directory.locked():  # another process may want the same folder
+                directory.check_free()
+                data.tokenizer.save(directory.tokenizer)
+                save_file(config, directory.config)
+                details = {"seed": config.seed, "files": data.files(), "cleaning": reports, "command": _command()}
+                directory.create(identity=identity, details=details)
     point_latest(directory)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{path}: {config.model.kind} with {num_parameters:,} parameters", file=sys.stderr)

@@ -9,6 +9,7 @@ from pathlib import Path
 from translator.errors import UserError
 
 COPY_AGAIN = "copy the run again"
+WRITTEN_AGAIN = "remove it, and resuming the run writes it again"
 ANOTHER_FOLDER = "make room or give another folder"
 
 

@@ -39,11 +39,23 @@ class RunDirectory:
         self.manifest = path / "manifest.json"
         self.tensorboard = path / "tensorboard"
         self.report = path / "report.html"
+        self.tuning = path / "tuning.json"
+
+    def hypotheses(self, split: str) -> Path:
+        """The run's translations of its test or validation set; what they were made with is beside them, as JSON."""
+        return self.path / f"{split}.hypotheses.txt"
 
     @property
-    def contents(self) -> tuple[Path, ...]:
+    def results(self) -> list[Path]:
+        """What is written at the end of training, about the final weights."""
+        hypotheses = [self.hypotheses(split) for split in ("valid", "test")]
+        return [self.metrics, self.report, *hypotheses, *(path.with_suffix(".json") for path in hypotheses)]
+
+    @property
+    def contents(self) -> list[Path]:
         """Everything a run may contain, apart from the TensorBoard log."""
-        return self.config, self.tokenizer, self.checkpoints, self.weights, self.metrics, self.manifest, self.report
+        own = [self.config, self.tokenizer, self.checkpoints, self.weights, self.manifest, self.tuning]
+        return own + self.results
 
     @property
     def is_unfinished(self) -> bool:
@@ -81,8 +93,9 @@ class RunDirectory:
             yield
 
     def begin_again(self) -> None:
-        """A finished run whose training continues is no longer finished."""
-        self.metrics.unlink(missing_ok=True)
+        """A finished run whose training continues is no longer finished, and its results are of other weights."""
+        for path in self.results:
+            path.unlink(missing_ok=True)
 
     def read_manifest(self) -> dict[str, Any]:
         """The manifest; refused if it is damaged or of a newer format."""

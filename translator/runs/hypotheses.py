@@ -21,16 +21,12 @@ from translator.runs.directory import RunDirectory
 from translator.schema.decode import SearchOptions
 
 
-def hypotheses_file(run: RunDirectory, split: str) -> Path:
-    return run.path / f"{split}.hypotheses.txt"
-
-
 def store_hypotheses(
     run: RunDirectory, split: str, hypotheses: Sequence[str], sources: Sequence[str], options: SearchOptions
 ) -> None:
     """Raises OSError where they cannot be written."""
     lines = [one_line(text) for text in hypotheses]
-    path = hypotheses_file(run, split)
+    path = run.hypotheses(split)
     path.with_suffix(".json").unlink(missing_ok=True)  # it must never describe another text
     write_text(path, "".join(f"{line}\n" for line in lines))
     write_json(path.with_suffix(".json"), _origin(run, sources, options) | {"text": _digest(lines)})
@@ -40,7 +36,7 @@ def stored_hypotheses(
     run: RunDirectory, split: str, sources: Sequence[str], options: SearchOptions
 ) -> list[str] | None:
     """The translations of these sources by the run's present weights with these options, if they are there."""
-    path = hypotheses_file(run, split)
+    path = run.hypotheses(split)
     if not (path.is_file() and path.with_suffix(".json").is_file()):
         return None
     with suppress(OSError, ValueError):

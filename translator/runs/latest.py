@@ -23,14 +23,16 @@ _ATTEMPTS = 10  # another run may be replacing `latest` at the same moment
 def point_latest(run: RunDirectory) -> None:
     """Makes `latest` beside the run lead to it; where links cannot be made, it is a text file with the run's name."""
     latest = run.path.parent / NAME
-    if run.path.name in ("", NAME) or _is_a_run(latest):
+    if run.path.name in ("", NAME):
         return  # the working directory itself, or somebody's own run of that name
-    if strangers := _strangers(latest):
-        logger.warning("%s: does not lead to this run, because %s is in it; move it away", latest, strangers[0])
-        return
     new, old = (latest.with_name(f".{NAME}-{os.getpid()}{suffix}") for suffix in ("", "-old"))
     try:
-        _remove(new)
+        _remove_abandoned(latest)
+        if _is_a_run(latest):
+            return  # somebody's own run of that name
+        if strangers := _strangers(latest):
+            logger.warning("%s: does not lead to this run, because %s is in it; move it away", latest, strangers[0])
+            return
         try:
             _make_links(run, new)
         except OSError:
@@ -85,7 +87,29 @@ def _strangers(folder: Path) -> list[str]:
     """What somebody has put into a folder of links, apart from the hidden files of file managers."""
     if folder.is_symlink() or not folder.is_dir():
         return []
-    return sorted(path.name for path in folder.iterdir() if not (path.is_symlink() or path.name.startswith(".")))
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if not (entry.is_symlink() or entry.name.startswith(".")))
+    except FileNotFoundError:  # another run is replacing it at this moment
+        return []
+
+
+def _remove_abandoned(latest: Path) -> None:
+    """Removes what processes that were killed while they replaced `latest` have left behind."""
+    for path in latest.parent.glob(f".{NAME}-*"):
+        owner = path.name.removeprefix(f".{NAME}-").removesuffix("-old")
+        if owner.isdigit() and (int(owner) == os.getpid() or not _is_alive(int(owner))):
+            _remove(path)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
 
 
 def _make_links(run: RunDirectory, folder: Path) -> None:

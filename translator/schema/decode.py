@@ -14,6 +14,7 @@ MOST_HYPOTHESES = 100_000
 MOST_CANDIDATES = 1_000  # each is compared with each
 LONGEST_OUTPUT = 100_000  # pieces
 LARGEST_RATIO = 1_000
+TUNED = ("beam_size", "stop", "alpha")  # what `translator.tune` chooses
 
 
 class LengthPenalty(StrEnum):

@@ -1,4 +1,4 @@
-"""The hard end of a run with `trainer.max_time`: work that does not fit is left out, so that the program ends in time.
+"""The deadline of a run with `trainer.max_time`: work that does not fit is left out, so that the program ends in time.
 
 `RunTime` plans the end so that everything fits. Where the machine becomes too slow for that, or the time was too short
 from the beginning, work is left out in this order: the average of checkpoints, the final validation if an earlier one
@@ -35,14 +35,14 @@ class Deadline:
         self.time = time
         self.interruption = interruption
         self.left_out: list[str] = []
-        self._is_binding = False
+        self.is_binding = False  # there is a limit, and it was not over before this process began
         self._tail_share = _UNKNOWN_TAIL
 
     def begin(self, progress: Progress) -> None:
         """A resumed run that has no time left makes up for what was left out, however long that takes."""
         if self.time.limit is not None:
             is_over = progress.update > 0 and self._now() >= self.time.plan.training_seconds(progress)
-            self._is_binding = not is_over
+            self.is_binding = not is_over
 
     def estimate(self, work: Callable[[], float]) -> float:
         """The seconds of a validation according to the work; all the time there is if the work itself takes long."""
@@ -57,7 +57,7 @@ class Deadline:
         until = self._end() - (saving or _UNKNOWN_SAVING * expected)
         if progress.history:  # the best weights so far can be tested
             until -= self._expected_test(progress)
-        if not is_last and self._is_binding:
+        if not is_last and self.is_binding:
             training = self.time.plan.training_seconds(progress) - now
             until = min(until, now + max(_OVERRUN * expected, _SHARE_OF_TRAINING * training))
         is_hopeless = bool(progress.history) and until - now < _HOPELESS * expected
@@ -97,7 +97,7 @@ class Deadline:
 
     def _end(self) -> float:
         """When the last evaluation must have ended."""
-        if not self._is_binding:
+        if not self.is_binding:
             return math.inf
         assert self.time.limit is not None
         return self.time.limit - self.time.ranks.maximum(self.time.exit_seconds)[0]
@@ -114,7 +114,7 @@ class Deadline:
         The last part of the work is done without polling; it must be over by then as well. A signal raises
         `Interrupted`.
         """
-        if not self._is_binding:
+        if not self.is_binding:
             return work()
         left = until - self._now() - _TAIL_MARGIN * self._tail_share * expected
         if left <= 0:

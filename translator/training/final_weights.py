@@ -89,7 +89,7 @@ class FinalWeights:
             result = validate()
             average = f"average of {len(chosen)} checkpoints ({settings.average})"
             score = result.score(settings.best_metric) if result is not None else None
-            if score is not None and score < best_score:
+            if score is not None and score < best_score and self.ranks.is_main:
                 self.notify(f"{average}: {score:.2f}, worse than {best_score:.2f} of {origin}")
             if result is None or score is None or score < best_score:
                 self._take_over(weights)

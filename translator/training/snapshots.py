@@ -103,20 +103,16 @@ class Snapshots:
         return progress
 
     @contextmanager
-    def abandonable(self, accumulates: bool) -> Iterator[None]:
-        """The update within may raise `Interrupted` between two micro-batches; it is then as if it had never begun.
-
-        Only one that `accumulates` has several, and only then are the random numbers worth the time of keeping them.
-        """
+    def abandonable(self) -> Iterator[None]:
+        """The update within may raise `Interrupted` between two micro-batches; it is then as if it had never begun."""
         device = self.updater.execution.device
-        place, numbers = self.loader.state_dict(), RandomState.now(device) if accumulates else None
+        place, numbers = self.loader.state_dict(), RandomState.now(device)
         try:
             yield
         except Interrupted:
             self.optimizer.zero_grad(set_to_none=True)
             self.loader.load_state_dict(place)
-            if numbers is not None:
-                numbers.restore(device)
+            numbers.restore(device)
             raise
 
     def _newest_on_all_ranks(self) -> Checkpoint | None:

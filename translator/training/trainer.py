@@ -144,8 +144,7 @@ class Trainer:
                     continue
                 if reason:
                     return reason, 0
-            accumulates = self.settings.update_tokens > 0 or self.updater.memory.limit is not None
-            with contextlib.suppress(Interrupted), self.time.of_update(), self.snapshots.abandonable(accumulates):
+            with contextlib.suppress(Interrupted), self.time.of_update(), self.snapshots.abandonable():
                 self._update(batches)
             if self.settings.save_every and self.progress.update % self.settings.save_every == 0:
                 self.snapshots.save(self.progress, self.time.seconds)
@@ -198,6 +197,8 @@ class Trainer:
         with self._evaluated_weights():
             result = self.deadline.validation(self._run_validator, self.progress, is_last=is_last)
         if result is None:
+            self.progress.validated_epoch = self.progress.epoch  # not again before the next one
+            self.monitor.start_window()
             return False
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
         self.time.note_validation(self.progress, self.ranks.maximum(self.time.seconds - started)[0])
@@ -213,6 +214,7 @@ class Trainer:
         with self._evaluated_weights(), untouched_random_state(self.execution.device):
             seconds = self.deadline.estimate(lambda: estimate_validation(self.model))
         self.time.note_estimate(self.progress, seconds)
+        self.monitor.start_window()
 
     def _choose_weights(self) -> tuple[str, dict[str, Any]]:
         settings, progress = self.settings, self.progress
