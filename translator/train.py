@@ -143,7 +143,7 @@ def _train(
         if not result.signal:
             with suppress(Interrupted):
                 if test_validator is not None:
-                    test = trainer.deadline.test(partial(test_validator, model), result.progress)
+                    test = trainer.deadline.test(partial(test_validator, model))
                 if ranks.is_main:
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
                     if num_held_out is None:

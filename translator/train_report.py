@@ -71,9 +71,15 @@ def report(
     monitor.finish(_flat(asdict(config)), final, {name: text for name, text in summary.items() if text})
     if left_out:
         monitor.notify(
-            f"trainer.max_time={config.trainer.max_time} left no time for {', '.join(left_out)};"
+            f"trainer.max_time={config.trainer.max_time} left no time for {_listed(left_out)};"
             f" resume={directory.path} makes up for it, and trains on if a longer trainer.max_time is given"
         )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """One, two and three."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _why_no_test(left_out: Sequence[str]) -> str:

@@ -61,18 +61,18 @@ def leave_out(ranks: Ranks, factor: float, slow_rank: int) -> tuple[list[str], f
         return bool(ranks.gather_work(lambda: clock.work(own), clock.interruption.requested))
 
     clock.now += 20
-    made.append(deadline.validation(lambda: work(8.0), progress, is_last=False) is not None)
+    made.append(deadline.validation(lambda: work(8.0), is_last=False) is not None)
     if made[-1]:
         progress.history.append({"update": 1})
         time.note_validation(progress, ranks.maximum(8.0)[0], is_over=True)
     for second in range(40):
         time.pace.record_update(1.0 + (0.5 if is_slow and second > 20 else 0.0))
         clock.now += 1.0
-    made.append(deadline.validation(lambda: work(8.0), progress, is_last=True) is not None)
-    made.append(deadline.has_time_for_average(progress))
+    made.append(deadline.validation(lambda: work(8.0), is_last=True) is not None)
+    made.append(deadline.has_time_for_average())
     if made[-1]:
-        made.append(deadline.average(lambda: work(8.0), progress) is not None)
-    made.append(deadline.test(lambda: work(8.0), progress) is not None)
+        made.append(deadline.average(lambda: work(8.0)) is not None)
+    made.append(deadline.test(lambda: work(8.0)) is not None)
     return deadline.left_out, clock.taken, made
 
 

@@ -21,7 +21,7 @@ LIMIT = 200.0
 def finish(trainer: Any, clock: FakeTime, *, test: bool = True) -> tuple[TrainingResult, bool]:
     """Trains and scores a test set as `translator.train` does; returns whether there was time for the test set."""
     result = trainer.fit()
-    is_tested = test and trainer.deadline.test(lambda: clock.work(clock.validation) or True, result.progress) is True
+    is_tested = test and trainer.deadline.test(lambda: clock.work(clock.validation) or True) is True
     clock.now += trainer.time.exit_seconds
     return result, is_tested
 
@@ -194,8 +194,8 @@ def test_time_that_a_pessimistic_estimate_has_left_over_is_used_for_training(tmp
 def test_a_test_set_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
     clock = FakeTime(5.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT)
-    result = trainer.fit()
-    assert trainer.deadline.test(lambda: clock.work(10_000.0), result.progress) is None
+    trainer.fit()
+    assert trainer.deadline.test(lambda: clock.work(10_000.0)) is None
     assert trainer.deadline.left_out == [TEST]
     assert clock.taken <= LIMIT
     assert same(load_file(tmp_path / "model.safetensors"), collect_weights(trainer.model))
@@ -251,6 +251,43 @@ def test_resuming_makes_up_for_what_was_left_out(tmp_path: Path) -> None:
     assert later.taken > 3 * 80
 
 
+def test_a_resumed_run_with_little_time_left_makes_up_for_its_end(tmp_path: Path) -> None:
+    """It was stopped in its final validation, and starting again has taken the time that was left for that."""
+    clock = FakeTime(8.0)
+    trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT)
+    stop_at = LIMIT - 12.0
+
+    def stopped_validation(model: ToyModel) -> Any:
+        if clock.taken + clock.validation > stop_at:
+            clock.work(4.0)
+            clock.interruption._signals.received = 15
+        return validator(model)
+
+    validator, trainer.validator = trainer.validator, stopped_validation
+    assert trainer.fit().stopped_by == "signal"
+    later = FakeTime(8.0)
+    again = timed_trainer(tmp_path, later, max_seconds=LIMIT, started=later.now - 8)
+    again.resume()
+    result, is_tested = finish(again, later)
+    assert is_tested
+    assert again.deadline.left_out == []
+    assert result.progress.validated_at == result.progress.update
+
+
+def test_a_resumed_run_with_time_to_train_is_bound_by_it(tmp_path: Path) -> None:
+    """According to the earlier process a validation takes so long that there is no time; an estimate knows better."""
+    clock = FakeTime(30.0)
+    timed_trainer(tmp_path, clock, max_seconds=100.0, max_updates=40).fit()
+    later = FakeTime(4.0)
+    again = timed_trainer(tmp_path, later, max_seconds=130.0)
+    again.estimate_validation = lambda model: 4.0
+    again.resume()
+    slower_when_training_ends(again, later, 10.0)
+    result, _ = finish(again, later)
+    assert result.progress.seconds + 4.0 <= 130
+    assert again.time.seconds <= 130
+
+
 def test_a_longer_limit_trains_on_from_weights_that_were_not_validated(tmp_path: Path) -> None:
     clock = FakeTime(10_000.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=50.0, validate_every=10_000)
@@ -270,14 +307,14 @@ def test_a_longer_limit_trains_on_from_weights_that_were_not_validated(tmp_path:
 def test_a_signal_is_not_taken_for_the_end_of_the_time(tmp_path: Path) -> None:
     clock = FakeTime(5.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT)
-    result = trainer.fit()
+    trainer.fit()
 
     def interrupted() -> None:
         clock.interruption._signals.received = 15
         clock.work(1.0)
 
     with pytest.raises(Interrupted):
-        trainer.deadline.test(interrupted, result.progress)
+        trainer.deadline.test(interrupted)
     assert trainer.deadline.left_out == []
 
 

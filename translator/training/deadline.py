@@ -35,14 +35,21 @@ class Deadline:
         self.time = time
         self.interruption = interruption
         self.left_out: list[str] = []
-        self.is_binding = False  # there is a limit, and it was not over before this process began
+        self._progress = Progress()
+        self._over_at: int | None = None  # update at which the time was over already when this process began to train
         self._tail_share = _UNKNOWN_TAIL
 
     def begin(self, progress: Progress) -> None:
-        """A resumed run that has no time left makes up for what was left out, however long that takes."""
-        if self.time.limit is not None:
-            is_over = progress.update > 0 and self._now() >= self.time.plan.training_seconds(progress)
-            self.is_binding = not is_over
+        """`progress` is that of the run, which continues to change."""
+        self._progress = progress
+        if self.time.limit is not None and progress.update:
+            (end,) = self.time.ranks.maximum(self.time.seconds + self.time.reserve(progress))
+            self._over_at = progress.update if end >= self.time.limit else None
+
+    @property
+    def is_binding(self) -> bool:
+        """A resumed run that has no time left to train makes up for what was left out, however long that takes."""
+        return self.time.limit is not None and self._progress.update != self._over_at
 
     def estimate(self, work: Callable[[], float]) -> float:
         """The seconds of a validation according to the work; all the time there is if the work itself takes long."""
@@ -50,13 +57,14 @@ class Deadline:
         seconds = self._attempt(work, min(self._now() + _ESTIMATE_SHARE * limit, self._end()))
         return limit if seconds is None else seconds
 
-    def validation(self, work: Callable[[], Result], progress: Progress, *, is_last: bool) -> Result | None:
+    def validation(self, work: Callable[[], Result], *, is_last: bool) -> Result | None:
         """None if there was no time for it."""
-        now, expected = self._now(), self._expected(progress)
-        (saving,) = self.time.ranks.maximum(self.time.saving_seconds)
-        until = self._end() - (saving or _UNKNOWN_SAVING * expected)
+        progress = self._progress
+        now, expected = self._now(), self._expected()
+        saving = self.time.saving_seconds
+        until = self._end() - (_UNKNOWN_SAVING * expected if saving is None else saving)
         if progress.history:  # the best weights so far can be tested
-            until -= self._expected_test(progress)
+            until -= self._expected_test()
         if not is_last and self.is_binding:
             training = self.time.plan.training_seconds(progress) - now
             until = min(until, now + max(_OVERRUN * expected, _SHARE_OF_TRAINING * training))
@@ -68,23 +76,23 @@ class Deadline:
             self.time.note_abandoned(progress, self._now() - now)
         return result
 
-    def has_time_for_average(self, progress: Progress) -> bool:
-        expected = self._expected(progress) + self._expected_test(progress)
+    def has_time_for_average(self) -> bool:
+        expected = self._expected() + self._expected_test()
         has_time = self._now() + expected <= self._end() and VALIDATION not in self.left_out
         if not has_time:
             self.left_out.append(AVERAGE)
         return has_time
 
-    def average(self, work: Callable[[], Result], progress: Progress) -> Result | None:
+    def average(self, work: Callable[[], Result]) -> Result | None:
         """The validation of an average of checkpoints; None if it could not be completed in time."""
-        result = self._attempt(work, self._end() - self._expected_test(progress), self._expected(progress))
+        result = self._attempt(work, self._end() - self._expected_test(), self._expected())
         if result is None:
             self.left_out.append(AVERAGE)
         return result
 
-    def test(self, work: Callable[[], Result], progress: Progress) -> Result | None:
+    def test(self, work: Callable[[], Result]) -> Result | None:
         """None if there was no time for it."""
-        until, expected = self._end(), self._expected_test(progress)
+        until, expected = self._end(), self._expected_test()
         is_hopeless = until - self._now() < _HOPELESS * expected
         result = None if is_hopeless else self._attempt(work, until, expected)
         if result is None:
@@ -102,13 +110,13 @@ class Deadline:
         assert self.time.limit is not None
         return self.time.limit - self.time.ranks.maximum(self.time.exit_seconds)[0]
 
-    def _expected(self, progress: Progress) -> float:
-        return self.time.ranks.maximum(self.time.expected_validation(progress))[0]
+    def _expected(self) -> float:
+        return self.time.ranks.maximum(self.time.expected_validation(self._progress))[0]
 
-    def _expected_test(self, progress: Progress) -> float:
-        return self.time.plan.settings.work_after_fit * self._expected(progress)
+    def _expected_test(self) -> float:
+        return self.time.plan.settings.work_after_fit * self._expected()
 
-    def _attempt(self, work: Callable[[], Result], until: float, expected: float = 0.0) -> Result | None:
+    def _attempt(self, work: Callable[[], Result], until: float, expected: float | None = None) -> Result | None:
         """The result of work that polls `interruption.requested`, or None if it is not over in time.
 
         The last part of the work is done without polling; it must be over by then as well. A signal raises
@@ -116,7 +124,7 @@ class Deadline:
         """
         if not self.is_binding:
             return work()
-        left = until - self._now() - _TAIL_MARGIN * self._tail_share * expected
+        left = until - self._now() - _TAIL_MARGIN * self._tail_share * (expected or 0.0)
         if left <= 0:
             return None
         started = self.time.clock()
@@ -127,7 +135,7 @@ class Deadline:
             if self.interruption.agreed():
                 raise
             return None
-        if expected:
+        if expected is not None:
             self._measure_tail(started)
         return result
 

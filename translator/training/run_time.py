@@ -83,7 +83,7 @@ class RunTime:
         self.clock = clock
         self.ranks = ranks or Ranks()
         self.pace = Pace()
-        self.saving_seconds = 0.0  # from the result of the latest validation until its checkpoint was written
+        self.saving_seconds: float | None = None  # from the latest validation's result until it was written
         self._without_saving = 0.0
         self._started = started
         self._zero = 0.0

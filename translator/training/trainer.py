@@ -195,7 +195,7 @@ class Trainer:
         """Returns False if there was no time for it."""
         started = self.time.seconds
         with self._evaluated_weights():
-            result = self.deadline.validation(self._run_validator, self.progress, is_last=is_last)
+            result = self.deadline.validation(self._run_validator, is_last=is_last)
         if result is None:
             self.progress.validated_epoch = self.progress.epoch  # not again before the next one
             self.monitor.start_window()
@@ -217,12 +217,10 @@ class Trainer:
         self.monitor.start_window()
 
     def _choose_weights(self) -> tuple[str, dict[str, Any]]:
-        settings, progress = self.settings, self.progress
-        if settings.average != "none" and not self.deadline.has_time_for_average(progress):
+        settings = self.settings
+        if settings.average != "none" and not self.deadline.has_time_for_average():
             settings = replace(settings, average="none")
-        return self.final_weights.choose(
-            progress, settings, lambda: self.deadline.average(self._run_validator, progress)
-        )
+        return self.final_weights.choose(self.progress, settings, lambda: self.deadline.average(self._run_validator))
 
     def _evaluated_weights(self) -> contextlib.AbstractContextManager[None]:
         return self.ema.in_place_of_weights() if self.ema is not None else contextlib.nullcontext()
