@@ -59,7 +59,7 @@ def wrong_values(field: "Field[Any]") -> list[tuple[Any, str]]:
     if limits.above is not None:
         wrong.append((HINTS[field.name](limits.above), f"must be greater than {limits.above}"))
     if limits.below is not None:
-        wrong.append((limits.below, f"must be less than {limits.below}"))
+        wrong.append((HINTS[field.name](limits.below), f"must be less than {limits.below}"))
     if limits.maximum is not None or whole:
         maximum = LARGEST if limits.maximum is None else limits.maximum
         wrong.append((maximum + step, f"must be at most {maximum}"))

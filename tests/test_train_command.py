@@ -17,6 +17,7 @@ from translator.config import Config
 from translator.demo import generate
 from translator.errors import UserError
 from translator.process_start import process_started
+from translator.runs.directory import RunDirectory
 from translator.runs.latest import newest_run
 from translator.train_report import RunOutcome, sweep_table
 from translator.training.precision import Execution
@@ -179,7 +180,7 @@ def test_what_max_time_left_out_is_named_and_made_up_for_by_resuming(
     assert (tmp_path / "run" / "model.safetensors").exists()
     messages = capsys.readouterr().err
     assert "trainer.max_time=0.1s left no time for the final validation and the test set; " in messages
-    assert "with resume=run" in messages
+    assert "resume=run makes up for it" in messages
     assert "not scored (max_time was over)" in messages
 
     figures = start("resume=run")
@@ -187,7 +188,12 @@ def test_what_max_time_left_out_is_named_and_made_up_for_by_resuming(
     assert figures["left_out"] == []
     assert figures["validation"]["loss"] > 0
     assert figures["test"]["loss"] > 0
-    assert "left no time" not in capsys.readouterr().err
+    messages = capsys.readouterr().err
+    assert "left no time" not in messages
+    assert "no time was left" not in messages, "for the report"
+    assert (tmp_path / "run" / "report.html").exists()
+    known = {path.name for path in RunDirectory(tmp_path / "run").contents}
+    assert {path.name for path in (tmp_path / "run").iterdir()} <= known | {"tensorboard"}, "`latest` has links to all"
 
     start("resume=run")
     complete = "run: complete, after 1 updates; train on with other limits, such as resume=run trainer.max_time=0.2s"

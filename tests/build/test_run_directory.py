@@ -8,9 +8,11 @@ from typing import cast
 import pytest
 
 from translator import cli
-from translator.build.run_directory import decide_resume, is_complete
+from translator.build.run_directory import continue_run, decide_resume, is_complete
 from translator.config import Config, save_file
+from translator.errors import UserError
 from translator.runs.directory import RunDirectory
+from translator.train_report import finished_outcome
 from translator.training.distributed import Ranks
 
 
@@ -98,3 +100,34 @@ def test_a_run_is_complete_until_something_is_changed() -> None:
     run.metrics.write_text("{}")
     assert is_complete(config)
     assert not is_complete(replace(config, trainer=replace(config.trainer, max_updates=11)))
+
+
+@pytest.mark.parametrize("content", ["", "{", "null", "[]"])
+def test_figures_that_are_damaged_are_named(content: str) -> None:
+    config = configuration("model=lstm_small", "run_dir=runs/x", "resume=auto")
+    make_run("x", config).metrics.write_text(content)
+    with pytest.raises(UserError, match=r"runs/x/metrics\.json: damaged .* remove it"):
+        is_complete(config)
+    with pytest.raises(UserError, match=r"runs/x/metrics\.json: damaged"):
+        finished_outcome(config)
+
+
+def test_the_same_command_keeps_the_search_that_was_tuned_since() -> None:
+    config = configuration("model=lstm_small", "run_dir=runs/x", "resume=auto")
+    run = make_run("x", config, is_finished=True)
+    save_file(replace(config, resume=False, decode=replace(config.decode, alpha=0.5, beam_size=3)), run.config)
+    assert not is_complete(decide_resume(config, Ranks())), "edited by hand"
+    run.tuning.write_text("{}")
+    decided = decide_resume(config, Ranks())
+    assert (decided.decode.alpha, decided.decode.beam_size) == (0.5, 3)
+    assert is_complete(decided)
+
+
+def test_results_of_other_weights_go_when_training_goes_on() -> None:
+    config = configuration("model=lstm_small", "run_dir=runs/x")
+    run = make_run("x", config, is_finished=True)
+    for path in run.results:
+        path.touch()
+    continue_run(config, run)
+    assert [path.name for path in run.path.iterdir() if path in run.results] == []
+    assert run.config.exists()

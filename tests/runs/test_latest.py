@@ -2,7 +2,9 @@
 
 import errno
 import os
+import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
-from translator.runs.latest import newest_run, point_latest, resolve_run
+from translator.runs.latest import _strangers, newest_run, point_latest, resolve_run
 
 
 def make_run(path: Path) -> RunDirectory:
@@ -63,11 +65,6 @@ def test_the_shell_sees_the_run_through_it(tmp_path: Path) -> None:
     for name in ("a", "latest"):
         (tmp_path / name).rename(tmp_path / "moved" / name)
     assert (tmp_path / "moved" / "latest" / "metrics.json").exists(), "links are relative"
-
-
-def test_everything_in_a_run_but_the_log_is_linked(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    assert set(run.contents) == set(vars(run).values()) - {run.path, run.tensorboard}
 
 
 def test_it_is_understood_from_inside_and_through_other_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,13 +141,31 @@ def test_runs_that_start_at_the_same_time_leave_one_of_them(tmp_path: Path, monk
     """All links lead to the same run, whichever was last."""
     runs = [make_run(tmp_path / name) for name in "abcd"]
     monkeypatch.setattr(os, "getpid", threading.get_ident)  # threads in place of processes
+    monkeypatch.setattr("translator.runs.latest._is_alive", lambda number: True)
     for _ in range(25):
-        threads = [threading.Thread(target=point_latest, args=(run,)) for run in runs]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(runs)) as threads:
+            list(threads.map(point_latest, runs))  # raises what they raise
         leads_to = {link.readlink().parts[1] for link in (tmp_path / "latest").iterdir()}
         assert len(leads_to) == 1
         assert len(list((tmp_path / "latest").iterdir())) == len(runs[0].contents)
     assert {path.name for path in tmp_path.iterdir()} == {*"abcd", "latest"}
+
+
+def test_a_folder_that_is_being_replaced_holds_no_strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "ab":
+        point_latest(make_run(tmp_path / name))
+
+    def vanished(folder: Path) -> None:
+        raise FileNotFoundError(folder)
+
+    monkeypatch.setattr(os, "scandir", vanished)
+    assert _strangers(tmp_path / "latest") == []
+
+
+def test_what_killed_processes_left_behind_is_removed(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for name in (f".latest-{ended.pid}", f".latest-{ended.pid}-old", f".latest-{os.getppid()}", ".latest-mine"):
+        (tmp_path / name).mkdir()
+    point_latest(make_run(tmp_path / "a"))
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "latest", f".latest-{os.getppid()}", ".latest-mine"}
