@@ -1,7 +1,7 @@
 """Runs the drills: `python -m drill --help`, or `make drill` for all of them.
 
-Every scenario has dice of its own, thrown from the seed, the part and the scenario's number, so that a problem can be
-repeated: `--only PART --seed SEED --scenario NUMBER`.
+Every scenario has its own random generator, seeded by the seed, the part and the scenario's number, so that a problem
+can be repeated: `--only PART --seed SEED --scenario NUMBER`.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -96,6 +97,8 @@ def _run_part(
                 numbers = iter([settings.scenario] if lane == 0 else []) if settings.scenario is not None else None
                 _run_lane(part, numbers or _numbers(lane, settings.jobs), goals, deadline, seed, workplace, record)
                 code = 0
+            except Exception:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         lanes.append(pid)
@@ -180,16 +183,20 @@ def _report(found: dict[str, list[dict[str, Any]]], settings: argparse.Namespace
         for result in results
         for problem in result["problems"]
     ]
+    is_short = False
     for part, results in found.items():
         counts = _counts(results)
         for name, goal in PARTS[part][0].GOALS.items():
             wanted = round(goal * settings.scale)
-            short = "" if counts[name] >= wanted or settings.scenario is not None else "  (the time was up)"
-            print(f"  {part:<8} {counts[name]:>6,} of {wanted:,} {name}{short}")
+            is_missed = counts[name] < wanted and settings.scenario is None
+            is_short |= is_missed
+            print(f"  {part:<8} {counts[name]:>6,} of {wanted:,} {name}{'  (the time was up)' if is_missed else ''}")
     for part, number, problem in problems[:SHOWN_PROBLEMS]:
         print(f"  PROBLEM  {problem}\n           again: --only {part} --seed {seed} --scenario {number}")
     print(f"  {len(problems)} problems" if problems else "  nothing lost, undetected, hung or crashed")
-    return 1 if problems else 0
+    if is_short:
+        print("  not complete: some parts had too little time; give it more with --minutes")
+    return 1 if problems or is_short else 0
 
 
 if __name__ == "__main__":
