@@ -215,7 +215,8 @@ def build_references(shared: Path) -> None:
     arguments = [str(shared / "input.txt"), "-o", "output.txt", "--model", str(shared / "transformer" / "run")]
     _reference(shared, "translated", translate_command(arguments))
     _reference(shared, "answers", translate_command([str(shared / "valid.en"), *arguments[-2:]]))
-    shutil.copytree(shared / "transformer", shared / "continued", ignore=shutil.ignore_patterns("reference.*"))
+    ignored = shutil.ignore_patterns("reference.*")
+    shutil.copytree(shared / "transformer", shared / "continued", symlinks=True, ignore=ignored)
     _reference(shared, "continued", train_command(["resume=run", f"trainer.max_updates={CONTINUED_UPDATES}"]))
 
 
