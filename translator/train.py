@@ -107,14 +107,7 @@ def _train(
         model.compile()
     torch.manual_seed(config.seed + ranks.rank)  # each rank uses different dropout masks
     directory = claim_run_directory(config, data, model, ranks)
-    texts = {"model": model_summary(model), "configuration": to_yaml(config)}
-    monitor = Monitor(
-        directory.tensorboard,
-        log_every=config.trainer.log_every,
-        texts=texts,
-        views=RunViews(model, data),
-        rank=ranks.rank,
-    )
+    monitor = _open_monitor(config, data, model, directory, ranks)
     with signals, directory.locked() if ranks.is_main else nullcontext(), loader, closing(monitor):
         trainer = build_trainer(
             config,
@@ -147,15 +140,18 @@ def _train(
                 if ranks.is_main:
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
                     if num_held_out is None:
-                        end_report = EndReport(
-                            config, data, directory, monitor.notify, partial(_is_late, config, trainer)
-                        )
-                        if test_validator is not None:
-                            end_report.write("test", test_validator, kept.with_scores(test.figures() if test else {}))
-                        else:
-                            end_report.write("valid", validator, kept.with_scores(result.final))
+                        page = EndReport(config, data, directory, monitor.notify, partial(_is_late, config, trainer))
+                        split, judged = ("test", test_validator) if test_validator else ("valid", validator)
+                        figures = (test.figures() if test else {}) if test_validator else result.final
+                        page.write(split, judged, kept.with_scores(figures))
             result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
+
+
+def _open_monitor(config: Config, data: PreparedData, model: Seq2Seq, directory: RunDirectory, ranks: Ranks) -> Monitor:
+    texts = {"model": model_summary(model), "configuration": to_yaml(config)}
+    views = RunViews(model, data)
+    return Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, views=views, rank=ranks.rank)
 
 
 def _is_late(config: Config, trainer: Trainer) -> bool:
