@@ -113,3 +113,12 @@ def test_figures_of_few_pieces() -> None:
     """Fewer than there are groups of them."""
     figure = plots.norms_figure(np.array([1.0, 2.0, 4.0]), "three")
     assert figure.axes[0].lines[0].get_ydata().tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
+
+
+def test_a_model_that_has_diverged_is_drawn_too() -> None:
+    model = LstmSeq2Seq(20, 20, 8, 6, 5, 1, 1, tie_embeddings="all")
+    with torch.no_grad():
+        model.embeddings.target.weight[3] = torch.nan
+    histogram = RunViews(model, STREAMED).at_validation()["embedding_norm/source_target_output"]
+    assert isinstance(histogram, Histogram)
+    assert histogram.counts.sum() == 19

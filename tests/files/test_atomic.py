@@ -28,18 +28,6 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["a.json"]
 
 
-def test_a_link_replaces_another_and_leaves_its_target_alone(tmp_path: Path) -> None:
-    target, latest = tmp_path / "run", tmp_path / "latest"
-    target.mkdir(mode=0o700)
-    latest.symlink_to("elsewhere")
-    (tmp_path / f".latest.tmp-{os.getpid()}").symlink_to("left behind")
-    with atomic_file(latest) as temporary:
-        temporary.symlink_to("run", target_is_directory=True)
-    assert latest.readlink() == Path("run")
-    assert stat.S_IMODE(target.stat().st_mode) == 0o700
-    assert names_in(tmp_path) == ["latest", "run"]
-
-
 def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

@@ -109,7 +109,7 @@ def _embedding_norms(model: Seq2Seq) -> Iterator[tuple[str, View]]:
     for names, weight in matrices.values():
         norms = weight.float().norm(dim=1).cpu().numpy()  # (V,)
         name, which = "_".join(names), ", ".join(names)
-        counts, edges = np.histogram(norms, bins=30)
+        counts, edges = np.histogram(norms[np.isfinite(norms)], bins=30)  # of a model that may have diverged
         yield f"embedding_norm/{name}", Histogram(edges, counts)
         yield f"embedding_norm_by_piece/{name}", figure_pixels(norms_figure(norms, f"embeddings ({which})"))
 

@@ -48,10 +48,9 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 def publish(complete: Path, path: Path) -> None:
-    """Flushes a complete file (or symbolic link) in the same folder to disk and renames it to `path`."""
-    if not complete.is_symlink():
-        complete.chmod(0o666 & ~_UMASK)
-        _sync(complete, os.O_RDWR)
+    """Flushes a complete file in the same folder to disk and renames it to `path`."""
+    complete.chmod(0o666 & ~_UMASK)
+    _sync(complete, os.O_RDWR)
     complete.replace(path)
     sync_folder(path.parent)
 

@@ -93,7 +93,7 @@ class Board:
         for name, text in self._texts.items():
             self._text(name, f"```\n{text}\n```", update)
         if update == 0 and self._views is not None:
-            self._show(self._views.at_start(), update)
+            self._show(self._views.at_start, update)
 
     def train(self, update: int, averages: Mapping[str, float], gradient_norms: Mapping[str, float]) -> None:
         """Averages since the last such call, and the gradient norms of the parts of the model in this very update."""
@@ -111,9 +111,9 @@ class Board:
             rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
             text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # four spaces: shown as it is
             self._text(f"samples/{number}", text, update)
-        self._show({f"attention/{number}": image for number, image in enumerate(result.images, 1)}, update)
+        self._show(lambda: {f"attention/{number}": image for number, image in enumerate(result.images, 1)}, update)
         if self._views is not None:
-            self._show(self._views.at_validation(), update)
+            self._show(self._views.at_validation, update)
 
     def finish(self, hyper_parameters: Mapping[str, Any], metrics: Mapping[str, float], update: int) -> None:
         """The final metrics beside the hyper-parameters."""
@@ -143,9 +143,11 @@ class Board:
     def _text(self, name: str, text: str, update: int) -> None:
         self._write(lambda writer: writer.add_text(name, text, update))
 
-    def _show(self, views: Mapping[str, View], update: int) -> None:
+    def _show(self, draw: Callable[[], Mapping[str, View]], update: int) -> None:
+        """Draws only if there is a log to show it in."""
+
         def add(writer: SummaryWriter) -> None:
-            for name, view in views.items():
+            for name, view in draw().items():
                 if isinstance(view, Histogram):
                     _add_histogram(writer, f"view/{name}", view, update)
                 else:

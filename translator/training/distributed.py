@@ -194,7 +194,8 @@ def refuse_together(ranks: Ranks, message: str) -> NoReturn:
 
 def _lost_contact(error: Exception) -> bool:
     """Whether the error is that another rank no longer answers."""
-    return isinstance(error, dist.DistError) or "gloo" in str(error).lower()
+    is_of_gloo = isinstance(error, RuntimeError) and "gloo" in str(error).lower()
+    return isinstance(error, dist.DistError) or is_of_gloo
 
 
 def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
