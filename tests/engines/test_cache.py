@@ -1,12 +1,14 @@
 """Where converted models are kept, and when they are converted again."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from support.exported_runs import make_run
+from support.exported_runs import PAIRS, make_run
+from translator.data.tokenizer import Tokenizer
 from translator.engines import cache
 from translator.engines.cache import converted, fingerprint
 from translator.runs.directory import RunDirectory
@@ -46,14 +48,41 @@ def test_a_model_is_converted_once_and_again_when_the_weights_change(directory: 
     assert converted(directory, load(directory), "float32", convert).path == first.path
     assert (first.path / "model.bin").read_bytes() == b"model"
     assert convert.num_calls == 3
-    before = fingerprint(directory, load(directory))
+    before = fingerprint(load(directory))
     trained = make_run(directory.path.parent / "trained", num_updates=1)
     (trained / "model.safetensors").replace(directory.weights)
-    assert fingerprint(directory, load(directory)) != before
+    assert fingerprint(load(directory)) != before
     newer = converted(directory, load(directory), "float32", convert)
     assert newer.path != first.path
     assert not first.path.exists()  # of weights that are no longer there
     assert other.path.exists()
+
+
+def test_weights_published_after_loading_are_not_taken_for_those_that_were_loaded(directory: RunDirectory) -> None:
+    convert, earlier = Converter(), load(directory)
+    trained = make_run(directory.path.parent / "trained", num_updates=1)
+    (trained / "model.safetensors").replace(directory.weights)
+    of_earlier = converted(directory, earlier, "float32", convert)
+    assert converted(directory, load(directory), "float32", convert).path != of_earlier.path
+    assert convert.num_calls == 2
+
+
+@pytest.mark.parametrize("change", ["configuration", "tokenizer", "library"])
+def test_a_model_is_converted_again_when_anything_it_depends_on_changes(
+    change: str, directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    convert, run = Converter(), load(directory)
+    first = converted(directory, run, "float32", convert)
+    assert converted(directory, run, "float32", convert) == first
+    assert convert.num_calls == 1
+    if change == "configuration":
+        run = replace(run, config=replace(run.config, seed=run.config.seed + 1))
+    elif change == "tokenizer":
+        run = replace(run, tokenizer=Tokenizer.train(PAIRS * 5, vocab_size=300))
+    else:
+        monkeypatch.setattr(cache.ctranslate2, "__version__", "0.0.1")
+    assert converted(directory, run, "float32", convert).path != first.path
+    assert convert.num_calls == 2
 
 
 def test_a_run_that_cannot_be_written_is_converted_elsewhere(

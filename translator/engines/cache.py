@@ -13,7 +13,7 @@ import ctranslate2
 from translator.config import to_yaml
 from translator.errors import UserError
 from translator.files.cache import made_folder
-from translator.files.fingerprints import combined_fingerprint, sha256
+from translator.files.fingerprints import combined_fingerprint
 from translator.runs.directory import RunDirectory
 from translator.runs.loading import LoadedRun
 
@@ -29,17 +29,17 @@ class ConvertedModel:
     temporary: "tempfile.TemporaryDirectory[str] | None" = None  # removed when nothing refers to it any more
 
 
-def fingerprint(directory: RunDirectory, run: LoadedRun) -> str:
+def fingerprint(run: LoadedRun) -> str:
     """Of everything that a converted model depends on: weights, configuration, tokenizer and the library."""
     return combined_fingerprint(
-        FORMAT, ctranslate2.__version__, sha256(directory.weights), to_yaml(run.config), run.tokenizer.fingerprint
+        FORMAT, ctranslate2.__version__, run.weights_checksum, to_yaml(run.config), run.tokenizer.fingerprint
     )[:16]
 
 
 def converted(directory: RunDirectory, run: LoadedRun, kind: str, convert: Callable[[Path], None]) -> ConvertedModel:
     """The folder of the converted model; `convert` fills it, unless that was done before and nothing has changed."""
     prefix = f"ctranslate2-{kind}-"
-    name = prefix + fingerprint(directory, run)
+    name = prefix + fingerprint(run)
     beside, of_user = directory.path / "engines", _user_cache()
     for parent in (beside, of_user):
         is_new = not (parent / name).exists()
@@ -63,7 +63,7 @@ def _user_cache() -> Path:
 
 
 def _remove_outdated(folder: Path, prefix: str, newest: str) -> None:
-    """Removes what was converted from earlier weights of the run. Who uses it has read it into memory."""
+    """Removes what was converted from earlier weights of the run; a process that uses it has it in memory."""
     for path in folder.glob(f"{prefix}*"):
         if path.name != newest:
             shutil.rmtree(path, ignore_errors=True)

@@ -10,7 +10,7 @@ from translator.data.tokenizer import Tokenizer
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.model import build_model
-from translator.runs.weights import read_tensors, restore_weights
+from translator.runs.weights import read_tensors_and_checksum, restore_weights
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class LoadedRun:
     config: Config
     tokenizer: Tokenizer
     model: Seq2Seq
+    weights_checksum: str  # of the weights in the model; a run still training may have newer ones in its file by now
 
 
 def load_run(path: Path, device: torch.device) -> LoadedRun:
@@ -26,5 +27,6 @@ def load_run(path: Path, device: torch.device) -> LoadedRun:
     config = load_file(run.config)
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
-    restore_weights(model, read_tensors(weights, needs_checksum=run.has_checksums), str(weights))
-    return LoadedRun(config, tokenizer, model.to(device).eval())
+    tensors, checksum = read_tensors_and_checksum(weights, needs_checksum=run.has_checksums)
+    restore_weights(model, tensors, str(weights))
+    return LoadedRun(config, tokenizer, model.to(device).eval(), checksum)

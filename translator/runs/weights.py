@@ -37,19 +37,30 @@ def read_tensors(path: Path, *, needs_checksum: bool) -> dict[str, Tensor]:
 
     Files of earlier versions have no checksum; they are accepted unless the file `needs_checksum`.
     """
-    return read_tensors_and_details(path, needs_checksum=needs_checksum)[0]
+    return _read(path, needs_checksum)[0]
 
 
 def read_tensors_and_details(path: Path, *, needs_checksum: bool) -> tuple[dict[str, Tensor], dict[str, str]]:
+    return _read(path, needs_checksum)[:2]
+
+
+def read_tensors_and_checksum(path: Path, *, needs_checksum: bool) -> tuple[dict[str, Tensor], str]:
+    """The checksum is that of the tensors returned, whatever has happened to the file since."""
+    tensors, _, checksum = _read(path, needs_checksum)
+    return tensors, checksum
+
+
+def _read(path: Path, needs_checksum: bool) -> tuple[dict[str, Tensor], dict[str, str], str]:
     with explain_damage(path, SafetensorError), safe_open(path, "pt") as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
         expected = metadata.pop(_CHECKSUM, None)
         if expected is None and needs_checksum:
             raise ValueError("its checksum is missing")
-        if expected not in (None, _checksum(tensors, metadata)):
+        checksum = _checksum(tensors, metadata)
+        if expected not in (None, checksum):
             raise ValueError("the weights do not match their checksum")
-    return tensors, metadata
+    return tensors, metadata, checksum
 
 
 def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
