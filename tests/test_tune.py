@@ -162,3 +162,5 @@ def test_settings_that_give_the_same_results_are_tried_once() -> None:
     assert [beam for beam, *_ in tried(SearchOptions(beam_size=5, length_penalty="none"))] == [5, 1, 4]
     narrow = tried(SearchOptions(beam_size=5, num_hypotheses=3))
     assert all(isinstance(beam, int) and beam >= 3 for beam, *_ in narrow), "its n-best list must remain possible"
+    sampled = tried(SearchOptions(beam_size=5, num_hypotheses=20, sample=True))
+    assert [beam for beam, *_ in sampled] == [5, 1, 4, 4, 4], "samples need no beam"

@@ -82,8 +82,8 @@ def grid(
     seen = set()
     for setting in [own, *wanted]:
         options = current.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
-        if setting["beam_size"] < current.num_hypotheses and not current.mbr:
-            continue  # the run's n-best list needs a wider beam
+        if setting["beam_size"] < current.num_hypotheses and not (current.mbr or current.sample):
+            continue  # the run's n-best list, unless it is of samples, needs a wider beam
         # Greedy search compares no lengths, and without a penalty both rules of stopping find the same.
         compares_lengths = options.length_penalty is not LengthPenalty.none and setting["alpha"] > 0
         is_greedy = setting["beam_size"] == 1
