@@ -137,7 +137,7 @@ class _Session:
         self.translator = translator
         num_best = translator.options.num_hypotheses
         self.format = Format(options.format, num_best, options.scores, options.alignments)
-        self.num_lines = self.num_sentences = self.num_pieces = self.num_split = 0
+        self.num_lines = self.num_sentences = self.num_pieces = self.num_split = self.num_left = 0
         self.seconds = 0.0
         self.pages = _open_pages(options.attention)
         self.bar: tqdm | None = None
@@ -230,6 +230,7 @@ class _Session:
         self.num_lines += 1
         self.num_sentences += translation.num_source_pieces > 0
         self.num_pieces += translation.outputs[0].num_pieces
+        self.num_left += translation.left_by_engine
         if translation.num_parts > 1 and not self.options.split_sentences:
             self.num_split += 1
             if self.num_split <= SHOWN_WARNINGS:
@@ -245,6 +246,12 @@ class _Session:
             self.pages.close()
         if self.num_split > SHOWN_WARNINGS:
             say(f"Warning: {self.num_split} long lines in all were translated in parts.")
+        if self.num_left and not self.options.quiet:
+            assert self.translator.engine is not None
+            say(
+                f"Note: {self.num_left:,} lines were searched by torch in place of {self.translator.engine.name}, "
+                "which has no forced prefixes and no limits of length."
+            )
         if not self.options.quiet:
             seconds = max(self.seconds, 1e-9)
             say(

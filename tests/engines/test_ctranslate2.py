@@ -19,6 +19,7 @@ from translator.decoding.line_translator import LineTranslator
 from translator.engines import choice
 from translator.engines.ctranslate2 import CTranslate2Engine
 from translator.errors import UserError
+from translator.schema.decode import SearchOptions
 from translator.schema.model import TransformerConfig
 from translator.translate import main
 
@@ -141,8 +142,26 @@ def test_the_batch_does_not_matter(run: Callable[[str], Path]) -> None:
     same(together[:4], fast.translate_fully(LINES[:4]))
 
 
+def test_a_sentence_without_positions_enough_is_left_to_torch_alone(
+    run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
+    engine = fast.engine
+    assert isinstance(engine, CTranslate2Engine)
+    options = SearchOptions(max_length_ratio=1.0, max_length_extra=40)
+    (short,) = fast.tokenizer.encode_source([PAIRS[0][0]])
+    long = short[:-1] + short
+    alone = engine.find([short], options)
+    assert alone[0]
+    monkeypatch.setattr("translator.engines.ctranslate2.MAX_POSITIONS", len(short) + 40)
+    assert engine.find([long, short, long], options) == [None, alone[0], None]
+    assert engine.find([long], options) == [None]
+
+
 def test_int8_translates_too(run: Callable[[str], Path]) -> None:
     fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2", int8=True)
+    assert isinstance(fast.engine, CTranslate2Engine)
+    assert fast.engine.translator.compute_type.startswith("int8")
     outputs = fast.translate(LINES)
     assert [bool(output) for output in outputs] == [bool(line.strip()) for line in LINES]
     exact = Translator.load(run("pre"), device="cpu")
@@ -212,6 +231,20 @@ def test_the_command_writes_the_same_lines_and_resumes_with_the_same_engine_only
     assert output.read_text(encoding="utf-8").splitlines() == expected
     assert main([*fast, "--sample"]) == 2
     assert capfd.readouterr().err.splitlines()[-1].startswith("translate: --sample True: CTranslate2's samples")
+
+
+def test_the_command_says_once_how_many_lines_were_left_to_torch(
+    run: Callable[[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text, prefix = tmp_path / "in.txt", tmp_path / "prefix.txt"
+    text.write_text("".join(f"{source}\n" for source, _ in PAIRS[:3]), encoding="utf-8")
+    prefix.write_text("Ein\n\nEin\n", encoding="utf-8")
+    arguments = [str(text), "--model", str(run("pre")), "--device", "cpu", "--engine", "ctranslate2"]
+    assert main([*arguments, "--prefix", str(prefix)]) == 0
+    assert capfd.readouterr().err.count("2 lines were searched by torch in place of ctranslate2 float32") == 1
+    for more in (["--prefix", str(prefix), "--quiet"], []):
+        assert main([*arguments, *more]) == 0
+        assert "searched by torch" not in capfd.readouterr().err
 
 
 def test_torch_does_not_load_the_library(run: Callable[[str], Path], tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What text-to-text translation needs of a tokenizer, and what it returns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -59,6 +59,7 @@ class Translation:
     outputs: list[Output]
     num_source_pieces: int = 0
     num_parts: int = 1  # more than one if the line was too long for the model, or was split into its sentences
+    left_by_engine: bool = field(default=False, compare=False)  # whether torch had to search in place of an engine
 
 
 BLANK = Translation([Output("", 0.0, 0.0, 0)])

@@ -34,6 +34,7 @@ class _Part:
     seed: int
     prefix: list[int]
     is_first: bool  # of its line
+    left_by_engine: bool = False
     hypotheses: list[Hypothesis] = field(default_factory=list)
     forced: list[Forced] = field(default_factory=list)
 
@@ -245,6 +246,8 @@ class LineTranslator:
         found = engine.find([part.ids for part in asked], options) if asked else []
         for part, hypotheses in zip(asked, found, strict=True):
             part.hypotheses = hypotheses or []
+        for part in parts:
+            part.left_by_engine = not part.hypotheses
 
     def _stop_if_interrupted(self, abandoned: Callable[[], bool]) -> None:
         if abandoned() or self.interrupted():
@@ -296,7 +299,8 @@ class LineTranslator:
                     attention=maps if need_attention else None,
                 )
             )
-        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts))
+        left_by_engine = any(part.left_by_engine for part in parts)
+        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
 
     def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
         ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids

@@ -59,9 +59,24 @@ class CTranslate2Engine:
     def find(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis] | None]:
         """The hypotheses of each source, which ends with EOS; None where our own search has to find them."""
         limits = [length_limit(len(source) - 1, options) for source in sources]
-        longest = max(longest for _, longest in limits)
-        if max(longest + 1, *(len(source) for source in sources)) > MAX_POSITIONS:
-            return [None] * len(sources)
+        fitting = [
+            index
+            for index, (source, (_, longest)) in enumerate(zip(sources, limits, strict=True))
+            if max(longest + 1, len(source)) <= MAX_POSITIONS
+        ]
+        found: list[list[Hypothesis] | None] = [None] * len(sources)
+        if fitting:
+            searched = self._search(
+                [sources[index] for index in fitting], [limits[index] for index in fitting], options
+            )
+            for index, hypotheses in zip(fitting, searched, strict=True):
+                found[index] = hypotheses
+        return found
+
+    def _search(
+        self, sources: Sequence[Sequence[int]], limits: Sequence[tuple[int, int]], options: SearchOptions
+    ) -> list[list[Hypothesis] | None]:
+        """The same for sources that have positions enough, with the limits of their outputs' lengths."""
         is_greedy = options.beam_size == 1
         results = self.translator.translate_batch(
             [[self.source_pieces[piece] for piece in source[:-1]] for source in sources],
@@ -70,7 +85,7 @@ class CTranslate2Engine:
             length_penalty=0 if is_greedy else options.alpha,
             max_input_length=0,
             min_decoding_length=0,
-            max_decoding_length=longest,
+            max_decoding_length=max(longest for _, longest in limits),
             return_scores=True,
             max_batch_size=0,
         )
