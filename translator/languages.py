@@ -1,6 +1,7 @@
 """Facts about languages: which are written without spaces, and what counts as a token in a word alignment."""
 
 import re
+from collections.abc import Iterable
 
 CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue", "lzh", "wuu"})
 JAPANESE = frozenset({"ja", "jpn"})
@@ -9,6 +10,9 @@ SOUTHEAST_ASIAN = frozenset({"th", "tha", "lo", "lao", "km", "khm", "my", "mya",
 WITHOUT_SPACES = CHINESE | JAPANESE | SOUTHEAST_ASIAN
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WITHOUT_SPACES = re.compile(
+    rf"[{_CJK}\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]"
+)  # CJK, Thai, Lao, Tibetan, Burmese, Khmer
 _LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # including combining accents
 _ALIGNMENT_TOKEN = re.compile(
     rf"[{_CJK}]"  # a Chinese character (or kana) is a token
@@ -25,6 +29,21 @@ def language_subtag(code: str) -> str:
 
 def is_written_without_spaces(code: str) -> bool:
     return language_subtag(code) in WITHOUT_SPACES
+
+
+def looks_written_without_spaces(texts: Iterable[str]) -> bool:
+    """The same judged by the script of most letters, for texts whose language is not known."""
+    num_unspaced = num_letters = 0
+    for text in texts:
+        num_unspaced += len(_WITHOUT_SPACES.findall(text))
+        num_letters += sum(map(str.isalpha, text))
+    return 2 * num_unspaced > num_letters
+
+
+def sentence_length(text: str, *, in_characters: bool) -> int:
+    """In words between spaces or, for a language without them, in characters."""
+    words = text.split()
+    return sum(map(len, words)) if in_characters else len(words)
 
 
 def alignment_tokens(text: str) -> list[str]:

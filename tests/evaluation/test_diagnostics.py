@@ -30,6 +30,7 @@ def test_copies_are_the_same_words_whatever_the_case() -> None:
     assert not is_copied("A man reads", "Ein Mann liest")
     assert not is_copied("3 + 4 = 7", "3 + 4 = 7")
     assert not is_copied("4", "4")
+    assert not is_copied("Berlin", "Berlin"), "a single word"
 
 
 def test_rates_are_shares_of_the_sentences_that_are_not_blank() -> None:

@@ -192,3 +192,12 @@ def test_languages_are_guessed_from_names() -> None:
 def test_sentences_are_sorted_into_classes_of_length() -> None:
     texts = ["", "a", "a b c d e", "a b c d e f", "狗在跑。", " ".join("x" * 60)]
     assert length_classes(texts) == {"1-5": [1, 2, 4], "6-10": [3], "51+": [5]}
+
+
+def test_lengths_of_a_text_are_in_one_unit() -> None:
+    assert length_classes(["Schmetterling.", "Ein Schmetterling.", "Donaudampfschifffahrt"]) == {"1-5": [0, 1, 2]}
+    assert length_classes(["那只狗在花园里睡觉。", "那只狗 在花园里睡觉。", "狗。", "TCP 协议"]) == {
+        "6-10": [0, 1],
+        "1-5": [2, 3],
+    }
+    assert length_classes(["สวัสดีครับ", "ครับ"]) == {"6-10": [0], "1-5": [1]}

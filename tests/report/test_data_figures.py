@@ -37,6 +37,13 @@ def test_statistics_of_a_text() -> None:
     assert (late.num_pairs, late.is_whole) == (0, False)
 
 
+def test_lengths_are_in_the_unit_of_the_language() -> None:
+    pairs = [("Really?", "真的吗?"), ("Butterflies fly.", "蝴蝶 在飞。")]
+    found = text_statistics(pairs, "en", "zh")
+    assert found.source_lengths == Counter({1: 1, 2: 1})
+    assert found.target_lengths == Counter({4: 1, 5: 1})
+
+
 def test_the_data_card_counts_what_is_there(small_run: Path) -> None:
     tokenizer = Tokenizer.load(small_run / "tokenizer")
     training = text_statistics(TRAIN, "en", "de")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from translator.data.normalization import is_blank
+from translator.languages import looks_written_without_spaces, sentence_length
 
 LONGEST_LOOP = 8  # words that repeat as a group
 MIN_REPEATS = 3  # in a row, before it is called a loop
@@ -22,16 +23,12 @@ class Diagnostics:
         return asdict(self)
 
 
-def words_of(text: str) -> list[str]:
-    """Words between spaces, or the characters of a text that has no spaces."""
-    words = text.split()
-    return list(text.strip()) if len(words) == 1 else words
-
-
 def is_copied(source: str, output: str) -> bool:
     """The output repeats the source, ignoring case and spaces. Numbers and single words may legitimately be equal."""
     words = source.casefold().split()
-    return len(words_of(source)) > 1 and any(map(str.isalpha, source)) and words == output.casefold().split()
+    if sentence_length(source, in_characters=looks_written_without_spaces([source])) <= 1:
+        return False
+    return any(map(str.isalpha, source)) and words == output.casefold().split()
 
 
 def is_repeating(text: str) -> bool:
@@ -39,8 +36,10 @@ def is_repeating(text: str) -> bool:
 
     A single character must be repeated five times in a row: "…" and "!!!" are not loops.
     """
-    words = words_of(text)
-    by_character = len(text.split()) == 1
+    words = text.split()
+    by_character = len(words) == 1
+    if by_character:
+        words = list(words[0])
     for size in range(1, LONGEST_LOOP + 1):
         needed = 5 if by_character and size == 1 else MIN_REPEATS
         equal = 0  # consecutive words that equal the word `size` positions away

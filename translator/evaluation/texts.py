@@ -4,9 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from translator.errors import UserError
-from translator.evaluation.diagnostics import words_of
+from translator.languages import looks_written_without_spaces, sentence_length
 
-LENGTHS = (5, 10, 15, 20, 30, 50)  # upper bounds of the source-length buckets, in words
+LENGTHS = (
+    5,
+    10,
+    15,
+    20,
+    30,
+    50,
+)  # upper bounds of the source-length buckets, in words or, where the sources have no spaces, in characters
 
 
 def require_equal_lengths(texts: dict[str, Sequence[str]]) -> None:
@@ -24,8 +31,9 @@ def length_classes(sources: Sequence[str]) -> dict[str, list[int]]:
     starts = (1, *(end + 1 for end in LENGTHS))
     names = [f"{start}-{end}" for start, end in zip(starts, LENGTHS, strict=False)] + [f"{starts[-1]}+"]
     classes: dict[str, list[int]] = {name: [] for name in names}
+    in_characters = looks_written_without_spaces(sources)
     for index, source in enumerate(sources):
-        length = len(words_of(source))
+        length = sentence_length(source, in_characters=in_characters)
         if length:
             classes[names[sum(length > end for end in LENGTHS)]].append(index)
     return {name: indices for name, indices in classes.items() if indices}

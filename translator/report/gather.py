@@ -50,7 +50,7 @@ def gather_figures(
     }
     outputs = [run.hypotheses for run in runs if run.hypotheses is not None]
     if len(outputs) == len(runs) and not is_late():
-        faults = [find_faults(held_out.sources, held_out.references, output) for output in outputs]
+        faults = [_faults(held_out, output) for output in outputs]
         figures["sentences"] = sentence_list(held_out, outputs, faults)
     if len(outputs) == 2 and not is_late():
         training = runs[0].training
@@ -68,6 +68,10 @@ def _figures_of_run(held_out: HeldOut, run: RunMaterial, is_late: Callable[[], b
     for name, section in _sections(held_out, run).items():
         figures[name] = None if is_late() else section()
     return figures
+
+
+def _faults(held_out: HeldOut, hypotheses: Sequence[str]) -> list[list[str]]:
+    return find_faults(held_out.sources, held_out.references, hypotheses, held_out.target_language)
 
 
 def _sections(held_out: HeldOut, run: RunMaterial) -> dict[str, Callable[[], Any]]:
@@ -93,7 +97,7 @@ def _sections(held_out: HeldOut, run: RunMaterial) -> dict[str, Callable[[], Any
         return data_card(run.run.read_manifest(), held_out, training, Tokenizer.load(run.run.tokenizer))
 
     def detectors() -> Any:
-        return fault_counts(find_faults(held_out.sources, held_out.references, hypotheses)) if hypotheses else None
+        return fault_counts(_faults(held_out, hypotheses)) if hypotheses else None
 
     return {
         "scores": lambda: corpus_scores(hypotheses, held_out) if hypotheses else None,

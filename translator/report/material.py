@@ -9,8 +9,8 @@ import numpy as np
 
 from translator.config import Config
 from translator.evaluation.alignment import GoldAlignment
-from translator.evaluation.diagnostics import words_of
 from translator.evaluation.words import SplitWords, bleu_words
+from translator.languages import is_written_without_spaces, sentence_length
 from translator.runs.directory import RunDirectory
 
 LONGEST_COUNTED = 200  # words; the last bar of a histogram of lengths has all longer sentences
@@ -37,7 +37,7 @@ class HeldOut:
 
 @dataclass
 class TextStatistics:
-    """Words and lengths of a parallel text, read once. Lengths are in words, or in characters without spaces."""
+    """Words and lengths of a parallel text, read once. Lengths are as `count_lengths` has them."""
 
     num_pairs: int = 0
     is_whole: bool = True  # False where reading stopped early
@@ -45,6 +45,12 @@ class TextStatistics:
     target_words: Counter[str] = field(default_factory=Counter)
     source_lengths: Counter[int] = field(default_factory=Counter)
     target_lengths: Counter[int] = field(default_factory=Counter)
+
+
+def count_lengths(texts: Iterable[str], language: str) -> Counter[int]:
+    """How many sentences have each length: in words, or in characters if the language has no spaces."""
+    in_characters = is_written_without_spaces(language)
+    return Counter(min(sentence_length(text, in_characters=in_characters), LONGEST_COUNTED) for text in texts)
 
 
 def text_statistics(
@@ -65,8 +71,8 @@ def text_statistics(
         found.num_pairs += 1
         found.source_words.update(split_source(source))
         found.target_words.update(split_target(target))
-        found.source_lengths[min(len(words_of(source)), LONGEST_COUNTED)] += 1
-        found.target_lengths[min(len(words_of(target)), LONGEST_COUNTED)] += 1
+        found.source_lengths.update(count_lengths([source], source_language))
+        found.target_lengths.update(count_lengths([target], target_language))
     found.is_whole = next(iterator, None) is None
     return found
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from translator.data.tokenizer import Tokenizer
-from translator.evaluation.diagnostics import words_of
 from translator.evaluation.words import bleu_words
 from translator.ids import NUM_BYTES, NUM_SPECIAL, UNK
-from translator.report.material import LONGEST_COUNTED, HeldOut, TextStatistics
+from translator.report.material import LONGEST_COUNTED, HeldOut, TextStatistics, count_lengths
 
 MOST_BARS = 25
 
@@ -40,8 +39,8 @@ def _training(training: TextStatistics) -> dict[str, Any]:
 def _lengths(held_out: HeldOut, training: TextStatistics | None) -> dict[str, Any]:
     """Histograms of sentence lengths as shares of the sentences, over the same bars for all."""
     counts = {
-        "held-out source": _count_lengths(held_out.sources),
-        "held-out target": _count_lengths(held_out.references),
+        "held-out source": count_lengths(held_out.sources, held_out.source_language),
+        "held-out target": count_lengths(held_out.references, held_out.target_language),
     }
     if training is not None:
         counts = {"training source": training.source_lengths, "training target": training.target_lengths, **counts}
@@ -55,10 +54,6 @@ def _lengths(held_out: HeldOut, training: TextStatistics | None) -> dict[str, An
         for name, of_text in counts.items()
     }
     return {"width": width, "starts": starts, "shares": shares, "longest_counted": LONGEST_COUNTED}
-
-
-def _count_lengths(texts: Sequence[str]) -> Counter[int]:
-    return Counter(min(len(words_of(text)), LONGEST_COUNTED) for text in texts)
 
 
 def _vocabulary(held_out: HeldOut, training: TextStatistics | None, tokenizer: Tokenizer) -> dict[str, Any]:

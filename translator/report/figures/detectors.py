@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 
 from translator.data.normalization import is_blank
-from translator.evaluation.diagnostics import is_copied, is_repeating, words_of
-from translator.languages import alignment_tokens
+from translator.evaluation.diagnostics import is_copied, is_repeating
+from translator.languages import alignment_tokens, is_written_without_spaces, sentence_length
 
 SHORT_RATIO, LONG_RATIO = 0.5, 2.0  # of the reference's length …
-LEAST_DIFFERENCE = 3  # … and at least this many words
+LEAST_DIFFERENCE = 3  # … and at least this many words, or characters of a language without spaces
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 DETECTORS = {
     "empty": "nothing was written",
@@ -21,19 +21,22 @@ DETECTORS = {
 }
 
 
-def find_faults(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> list[list[str]]:
+def find_faults(
+    sources: Sequence[str], references: Sequence[str], outputs: Sequence[str], target_language: str
+) -> list[list[str]]:
     """The names of the detectors that respond to each sentence; none to a sentence with a blank source."""
     lower_case = {word for text in (*sources, *references) for word in alignment_tokens(text) if word.islower()}
+    in_characters = is_written_without_spaces(target_language)
     return [
-        [] if is_blank(source) else _faults(source, reference, output, lower_case)
+        [] if is_blank(source) else _faults(source, reference, output, lower_case, in_characters)
         for source, reference, output in zip(sources, references, outputs, strict=True)
     ]
 
 
-def _faults(source: str, reference: str, output: str, lower_case: set[str]) -> list[str]:
+def _faults(source: str, reference: str, output: str, lower_case: set[str], in_characters: bool) -> list[str]:
     if is_blank(output):
         return ["empty"]
-    length, wanted = len(words_of(output)), len(words_of(reference))
+    length, wanted = (sentence_length(text, in_characters=in_characters) for text in (output, reference))
     names = {name for name in _capitalised(source) & _capitalised(reference) if name.lower() not in lower_case}
     found = {
         "copied": is_copied(source, output) and not is_copied(source, reference),
