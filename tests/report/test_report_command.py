@@ -2,17 +2,20 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from support.small_runs import HOSTILE, TEST, make_small_run, write_corpora
+from support.small_runs import HOSTILE, TEST, TRAIN, make_small_run, write_corpora
 from translator.api import Translator
 from translator.build import report_command
 from translator.build.report import ReportRequest, load_material
+from translator.config import load_file
 from translator.report import gather
 from translator.report.__main__ import main, parser
 from translator.report.gather import gather_figures
+from translator.report.material import HeldOut, RunMaterial, text_statistics
 from translator.report.page import report_page
 from translator.runs.directory import RunDirectory
 from translator.runs.hypotheses import store_hypotheses, stored_hypotheses
@@ -106,12 +109,14 @@ def test_stored_translations_are_not_made_again(corpora: Path, tmp_path: Path, m
         (["{run}", "--gold-alignment", "{corpora}/train.en"], "is not an alignment"),
         (["{run}", "--source", "{corpora}/test.en", "--reference", "{corpora}/train.de"], "lines"),
         (["{run}", "-o", "{corpora}"], "is a directory"),
+        (["{run}", "{run}/../{name}"], "is the same run as"),
     ],
 )  # fmt: skip
 def test_mistakes_get_one_line(
     arguments: list[str], expected: str, small_run: Path, corpora: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([argument.format(run=small_run, corpora=corpora) for argument in arguments]) == 2
+    names = {"run": small_run, "name": small_run.name, "corpora": corpora}
+    assert main([argument.format(**names) for argument in arguments]) == 2
     error = capsys.readouterr().err
     assert expected in error
     assert error.count("\n") == 1
@@ -143,6 +148,45 @@ def test_what_there_is_no_time_for_is_left_out_and_named(small_run: Path) -> Non
     assert "make it" in page
     assert HOSTILE not in page
     assert figures["format"] == gather.FORMAT
+
+
+def counted_run(
+    small_run: Path, name: str, training: Sequence[tuple[str, str]], at_most: int | None = None
+) -> RunMaterial:
+    """A run whose translations are the references."""
+    run = RunDirectory(small_run)
+    counted = text_statistics(training, "en", "de", at_most=at_most)
+    return RunMaterial(name, run, load_file(run.config), [target for _, target in TEST], counted)
+
+
+def judged_set() -> HeldOut:
+    return HeldOut("test", [source for source, _ in TEST], [target for _, target in TEST], "en", "de")
+
+
+def test_counts_of_a_part_of_the_training_text_are_called_that(small_run: Path) -> None:
+    whole = report_page(gather_figures(judged_set(), [counted_run(small_run, "a", TRAIN)]))
+    assert "Word accuracy by frequency in training<" in whole
+    assert "pairs of training" not in whole
+    part = report_page(gather_figures(judged_set(), [counted_run(small_run, "a", TRAIN, 3)]))
+    assert "Word accuracy by frequency in the first 3 pairs of training<" in part
+    assert "in training<" not in part
+    assert '"x":"times in the first 3 pairs of training"' in part
+    assert "words of the held-out set that are in the first 3 pairs of training" in part
+    nothing = gather_figures(judged_set(), [counted_run(small_run, "a", TRAIN, 0)])
+    assert nothing["runs"][0]["frequency"] is None
+
+
+def test_figures_by_the_training_words_of_one_run_name_it_where_the_other_has_others(small_run: Path) -> None:
+    first = counted_run(small_run, "a", TRAIN)
+    same = report_page(gather_figures(judged_set(), [first, counted_run(small_run, "b", TRAIN)]))
+    assert '"x":"times in training"' in same
+    assert "training of a" not in same
+    differing = gather_figures(judged_set(), [first, counted_run(small_run, "b", TRAIN[:3])])
+    page = report_page(differing)
+    assert '"x":"times in training of a"' in page
+    never = [run["frequency"][0]["num_reference"] for run in differing["runs"]]
+    assert never[0] != never[1]
+    assert f"{never[0]} (a), {never[1]} (b) in the references" in page
 
 
 def test_without_a_name_the_page_is_in_the_folder_of_the_run(corpora: Path, tmp_path: Path) -> None:

@@ -43,8 +43,10 @@ class ReportRequest:
 def load_material(request: ReportRequest) -> tuple[HeldOut, list[RunMaterial]]:
     """The held-out set and everything about the runs, which are translated with where nothing is stored."""
     folders = [resolve_run(path) for path in request.runs]
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise UserError(f"{request.runs[1]}: is the same run as {request.runs[0]}; give another run, or one only")
     for folder in folders:
-        find_weights(folder)  # refuses what is no run
+        find_weights(folder)  # refuses what is not a run
     configs = [load_file(RunDirectory(folder).config) for folder in folders]
     _require_same_languages(folders, configs)
     held_out, split = _held_out(request, configs[0])

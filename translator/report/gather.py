@@ -53,21 +53,20 @@ def gather_figures(
         faults = [_faults(held_out, output) for output in outputs]
         figures["sentences"] = sentence_list(held_out, outputs, faults)
     if len(outputs) == 2 and not is_late():
-        training = runs[0].training
-        words = training.target_words if training is not None else None
-        figures["comparison"] = compare_runs(outputs[0], outputs[1], held_out, words)
+        trained_on = [run.training.target_words if run.training is not None else None for run in runs]
+        figures["comparison"] = compare_runs(outputs[0], outputs[1], held_out, trained_on[0])
+        figures["comparison"]["same_training_words"] = trained_on[0] == trained_on[1]
     figures["left_out"] = sorted(
-        {name for run in figures["runs"] for name, value in run.items() if value is None}
+        {name for run in figures["runs"] for name, value in run.items() if value is None and name != "training_text"}
         | ({"sentences"} if figures["sentences"] is None else set())
     )
     return figures
 
 
 def _figures_of_run(held_out: HeldOut, run: RunMaterial, is_late: Callable[[], bool]) -> Figures:
-    figures: Figures = {"name": run.name}
-    for name, section in _sections(held_out, run).items():
-        figures[name] = None if is_late() else section()
-    return figures
+    figures: Figures = {name: None if is_late() else section() for name, section in _sections(held_out, run).items()}
+    counted = {"num_pairs": run.training.num_pairs, "is_whole": run.training.is_whole} if run.training else None
+    return {"name": run.name, "training_text": counted, **figures}
 
 
 def _faults(held_out: HeldOut, hypotheses: Sequence[str]) -> list[list[str]]:
@@ -85,7 +84,9 @@ def _sections(held_out: HeldOut, run: RunMaterial) -> dict[str, Callable[[], Any
         return [split(text) for text in hypotheses], [split(text) for text in held_out.references]
 
     def frequency() -> Any:
-        return word_accuracy(*words(), training.target_words) if hypotheses and training else None
+        return (
+            word_accuracy(*words(), training.target_words) if hypotheses and training and training.num_pairs else None
+        )
 
     def attention() -> Any:
         return attention_figures(forced, Tokenizer.load(run.run.tokenizer), held_out.gold) if forced else None

@@ -4,7 +4,7 @@ from typing import Any
 
 from translator.report.charts import bar_chart, number_text
 from translator.report.html import Child, Markup, fold, join, table, tag
-from translator.report.sections.parts import Figures, Section, by_run, left_out
+from translator.report.sections.parts import Figures, Section, by_run, counted_text, left_out
 
 EFFECTS = {
     "normalize": "normalised (and kept)",
@@ -29,7 +29,7 @@ def data_card(figures: Figures) -> Section:
             _sizes(values),
             tag("div", [_histogram(values, side) for side in ("source", "target")], class_="columns"),
             tag("h3", "Vocabulary"),
-            _vocabulary(values["vocabulary"]),
+            _vocabulary(values["vocabulary"], counted_text(values["training"])),
             [_cleaning(report) for report in values["cleaning"]],
         ]
     return Section("data", "Data", "Data card", about, join(blocks))
@@ -39,10 +39,9 @@ def _sizes(values: dict[str, Any]) -> Markup:
     training, held_out = values["training"], values["held_out"]
     rows: list[tuple[str, ...]] = []
     if training is not None:
-        some = "" if training["is_whole"] else " (the first ones; there are more)"
         rows.append(
             (
-                f"training{some}",
+                counted_text(training),
                 *(f"{training[key]:,}" for key in ("num_pairs", "num_source_words", "num_target_words")),
                 *(f"{training[key]:,}" for key in ("num_source_types", "num_target_types")),
             )
@@ -66,7 +65,7 @@ def _histogram(values: dict[str, Any], side: str) -> Markup:
     return bar_chart(f"Length of {side} ({language})", names, series, x="words", y="share of sentences", percent=True)
 
 
-def _vocabulary(values: dict[str, Any]) -> Markup:
+def _vocabulary(values: dict[str, Any], counted_in: str) -> Markup:
     kind = f"{values['kind']}, {'one for both languages' if values['is_joint'] else 'one for each language'}"
     labels = {
         "size": "pieces in the vocabulary",
@@ -74,8 +73,8 @@ def _vocabulary(values: dict[str, Any]) -> Markup:
         "pieces_per_word": "pieces per word of the held-out set",
         "share_bytes": "pieces that are single bytes",
         "share_unknown": "unknown pieces",
-        "share_words_in_training": "words of the held-out set that are in training",
-        "share_types_in_training": "different words of the held-out set that are in training",
+        "share_words_in_training": f"words of the held-out set that are in {counted_in}",
+        "share_types_in_training": f"different words of the held-out set that are in {counted_in}",
     }
     rows = []
     for key, label in labels.items():

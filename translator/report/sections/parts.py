@@ -45,6 +45,21 @@ def labelled(figures: Figures, name: str, label: str) -> str:
     return f"{label} · {name}" if len(figures["runs"]) > 1 else label
 
 
+def counted_text(training: dict[str, Any] | None) -> str:
+    """What words were counted in: the whole training text, or as much of it as was read."""
+    if training is None or training["is_whole"]:
+        return "training"
+    return f"the first {training['num_pairs']:,} pairs of training"
+
+
+def counted_texts(figures: Figures) -> str:
+    """The same of all runs, which are named where they differ."""
+    texts = {run["name"]: counted_text(run.get("training_text")) for run in figures["runs"] if run["frequency"]}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{text} ({name})" for name, text in texts.items())
+
+
 NO_TRANSLATIONS = "Left out, because the translations of the final model were not at hand when this page was written."
 NO_MODEL = "Left out of this quick report, because it takes the model some time."
 NO_TRAINING_TEXT = "Left out, because the training text was not there to be counted."

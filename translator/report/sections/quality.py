@@ -11,6 +11,8 @@ from translator.report.sections.parts import (
     Figures,
     Section,
     by_run,
+    counted_text,
+    counted_texts,
     labelled,
     left_out,
 )
@@ -144,24 +146,36 @@ def by_frequency(figures: Figures) -> Section:
     found = by_run(figures, "frequency")
     if not found:
         why = NO_TRANSLATIONS if not by_run(figures, "scores") else NO_TRAINING_TEXT
-        return Section("frequency", "Words", "Word accuracy by training frequency", about, left_out(figures, why))
-    rows = next(iter(found.values()))
+        return Section("frequency", "Words", "Word accuracy by frequency in training", about, left_out(figures, why))
+    counted_in = counted_texts(figures)
     chart = bar_chart(
         "F1 of words",
-        [row["frequency"] for row in rows],
+        [row["frequency"] for row in next(iter(found.values()))],
         {labelled(figures, name, "F1"): [row["f1"] for row in rows] for name, rows in found.items()},
-        x="times in training",
+        x=f"times in {counted_in}",
         y="F1",
         percent=True,
-        notes=[f"{row['num_reference']:,} in the references" for row in rows],
+        notes=_numbers_of_words(found),
         maximum=1.0,
     )
-    tables = [_accuracy_table(name, rows) for name, rows in found.items()]
-    return Section("frequency", "Words", "Word accuracy by training frequency", about, join(chart, tables))
+    texts = {run["name"]: counted_text(run.get("training_text")) for run in figures["runs"]}
+    tables = [_accuracy_table(name, rows, texts[name]) for name, rows in found.items()]
+    title = f"Word accuracy by frequency in {counted_in}"
+    return Section("frequency", "Words", title, about, join(chart, tables))
 
 
-def _accuracy_table(name: str, rows: list[dict[str, Any]]) -> Markup:
-    headings = ("times in training", "in references", "written", "right", "precision", "recall", "F1")
+def _numbers_of_words(found: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """How many words of the references are in each class, for each run where their training texts differ."""
+    counts = {name: [f"{row['num_reference']:,}" for row in rows] for name, rows in found.items()}
+    first, *others = counts.values()
+    if all(of_run == first for of_run in others):
+        return [f"{count} in the references" for count in first]
+    named = [[f"{count} ({name})" for count in of_run] for name, of_run in counts.items()]
+    return [f"{', '.join(of_class)} in the references" for of_class in zip(*named, strict=True)]
+
+
+def _accuracy_table(name: str, rows: list[dict[str, Any]], counted_in: str) -> Markup:
+    headings = (f"times in {counted_in}", "in references", "written", "right", "precision", "recall", "F1")
     cells = [
         (
             row["frequency"],

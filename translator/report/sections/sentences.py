@@ -7,7 +7,7 @@ from translator.report.charts import bar_chart
 from translator.report.figures.detectors import DETECTORS
 from translator.report.figures.sentences import Segments, mark_differences
 from translator.report.html import Markup, fold, join, json_script, table, tag
-from translator.report.sections.parts import NO_TRANSLATIONS, Figures, Section, by_run, left_out
+from translator.report.sections.parts import NO_TRANSLATIONS, Figures, Section, by_run, counted_text, left_out
 
 SORTS = {
     "worst": "worst first",
@@ -130,13 +130,20 @@ def side_by_side(figures: Figures) -> Section | None:
     content = join(
         table(headings, tests),
         table(("sentences", *names, ""), counts),
-        _words(comparison["words"], names) if comparison["words"] is not None else None,
+        _words(comparison["words"], names, _words_counted_in(figures)) if comparison["words"] is not None else None,
         _examples(comparison["largest"], names, figures),
     )
     return Section("comparison", "Side by side", "Side by side", about, content)
 
 
-def _words(rows: list[dict[str, Any]], names: list[str]) -> Markup:
+def _words_counted_in(figures: Figures) -> str:
+    """The classes are those of the first run, which is named if the other was trained on other words."""
+    first = figures["runs"][0]
+    text = counted_text(first["training_text"])
+    return text if figures["comparison"]["same_training_words"] else f"{text} of {first['name']}"
+
+
+def _words(rows: list[dict[str, Any]], names: list[str], counted_in: str) -> Markup:
     """Words of the reference that only one of the runs has written, as shares of all such words."""
     totals = [sum(row[key] for key in ("both", "only_first", "only_second", "neither")) for row in rows]
     shares = {
@@ -147,7 +154,7 @@ def _words(rows: list[dict[str, Any]], names: list[str]) -> Markup:
         "Words of the references that only one run has written",
         [row["frequency"] for row in rows],
         shares,
-        x="times in training",
+        x=f"times in {counted_in}",
         y="share of such words",
         percent=True,
         notes=[
