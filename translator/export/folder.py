@@ -1,5 +1,6 @@
 """The folder that an export is written to: never one with somebody's files, and complete or not there at all."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Any
 
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
-from translator.files.atomic import new_folder, read_json, write_json
+from translator.files.atomic import flush_folder, read_json, sync_folder, temporary_folder, write_json
 from translator.files.explain import explain_write_errors
 
 DESCRIPTION = "export.json"  # what was exported, and the files that belong to it
@@ -22,34 +23,71 @@ def check_free(folder: Path) -> None:
             return
         if folder.is_symlink() or not folder.is_dir():
             raise UserError(f"-o {folder}: is a file or a link; give a new folder")
-        found = _files(folder)
-        foreign = found - _exported_files(folder)
-    if found and foreign:
-        raise UserError(f"-o {folder}: has files that are no earlier export ({min(foreign)}); give a new folder")
+        _require_export(folder, folder)
 
 
 @contextmanager
 def export_folder(folder: Path, details: dict[str, Any]) -> Iterator[Path]:
     """Yields a temporary folder to write to, which becomes `folder` if the block ends without an exception.
 
-    An earlier export is replaced then and not before.
+    An earlier export is deleted once the new one has its name.
     """
     check_free(folder)
-    with explain_write_errors(f"-o {folder}"), new_folder(folder) as temporary:
+    place = folder.resolve()  # "." has no name of its own
+    with explain_write_errors(f"-o {folder}"), temporary_folder(place) as temporary:
         yield temporary
         write_json(temporary / DESCRIPTION, details | {"files": sorted(_files(temporary) | {DESCRIPTION})})
+        flush_folder(temporary)
         check_free(folder)  # somebody may have put files there in the meantime
-        if folder.exists():
-            doomed = folder.with_name(f".tmp-{folder.name}-replaced")
-            shutil.rmtree(doomed, ignore_errors=True)
-            folder.rename(doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
+        earlier = place.with_name(f".tmp-{place.name}-replaced-{os.getpid()}")
+        if Path.cwd().is_relative_to(place):  # the folder that the user's shell is in must not be replaced
+            _exchange_contents(place, temporary, earlier)
+        else:
+            _exchange(folder, place, temporary, earlier)
+        sync_folder(place.parent)
+        shutil.rmtree(earlier, ignore_errors=True)
+
+
+def _exchange(folder: Path, place: Path, temporary: Path, earlier: Path) -> None:
+    """Renames what is at the place, if anything, to `earlier`, and the temporary folder to the place.
+
+    What is in the way is looked at under its new name, where nobody else writes, and put back if it is not ours.
+    """
+    if place.exists():
+        place.rename(earlier)
+    try:
+        if earlier.exists():
+            _require_export(earlier, folder)
+        temporary.rename(place)
+    except BaseException as error:
+        if earlier.exists() and not place.exists():
+            earlier.rename(place)
+        elif place.exists() and isinstance(error, OSError):
+            kept = f"; the earlier export is in {earlier}" if earlier.exists() else ""
+            raise UserError(f"-o {folder}: somebody else has just written there{kept}; give a new folder") from None
+        raise
+
+
+def _exchange_contents(place: Path, temporary: Path, earlier: Path) -> None:
+    """The same file by file; the description, without which the rest is no export, comes last."""
+    earlier.mkdir()
+    for path in list(place.iterdir()):
+        path.rename(earlier / path.name)
+    for path in sorted(temporary.iterdir(), key=lambda path: path.name == DESCRIPTION):
+        path.rename(place / path.name)
 
 
 def save_sentencepiece(tokenizer: Tokenizer, folder: Path) -> None:
     """Writes a SentencePiece model for each language; they are the same where the vocabulary is."""
     for name, model in zip(SENTENCEPIECE_FILES, (tokenizer.source_model, tokenizer.target_model), strict=True):
         (folder / name).write_bytes(model)
+
+
+def _require_export(found: Path, folder: Path) -> None:
+    """Refuses a folder with files that do not belong to an export; messages name it `folder`."""
+    foreign = _files(found) - _exported_files(found)
+    if foreign:
+        raise UserError(f"-o {folder}: has files that do not belong to an export ({min(foreign)}); give a new folder")
 
 
 def _files(folder: Path) -> set[str]:

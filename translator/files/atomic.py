@@ -75,24 +75,36 @@ def new_folder(folder: Path) -> Iterator[Path]:
     Its files are flushed to disk first. A killed process leaves at most a `.tmp-*` folder behind, which later calls for
     the same folder remove. If two processes create `folder` at the same time, the first one wins and both can use it.
     """
+    with temporary_folder(folder) as temporary:
+        yield temporary
+        flush_folder(temporary)
+        try:
+            temporary.replace(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+        sync_folder(folder.parent)
+
+
+@contextmanager
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Yields a new folder beside `folder` that is removed at the end, unless it has been renamed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".tmp-{folder.name}-", dir=folder.parent))
     try:
         with locked_folder(temporary):
             yield temporary
-            temporary.chmod(0o777 & ~_UMASK)  # mkdtemp creates private folders, but a cache may be shared
-            for path in temporary.iterdir():
-                _sync(path, os.O_RDONLY)
-            sync_folder(temporary)
-            try:
-                temporary.replace(folder)
-            except OSError:
-                if not folder.is_dir():
-                    raise
-            sync_folder(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def flush_folder(temporary: Path) -> None:
+    """Gives a complete temporary folder the default permissions and flushes its files to disk."""
+    temporary.chmod(0o777 & ~_UMASK)  # mkdtemp creates private folders, but others may need this one
+    for path in temporary.iterdir():
+        _sync(path, os.O_RDONLY)
+    sync_folder(temporary)
 
 
 def _remove_abandoned_files(path: Path) -> None:
