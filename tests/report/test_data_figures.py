@@ -7,6 +7,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from support.small_runs import CURVE, TEST, TRAIN
 from translator.config import load_file
+from translator.data.normalization import normalize_text
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.evaluation.words import bleu_words
@@ -68,6 +69,16 @@ def test_the_data_card_counts_what_is_there(small_run: Path) -> None:
     known = {word for _, text in TRAIN for word in bleu_words("de")(text)}
     assert target["share_words_in_training"] == sum(word in known for word in words) / len(words)
     assert target["share_types_in_training"] == len(set(words) & known) / len(set(words))
+
+
+def test_pieces_are_those_of_text_as_the_run_normalises_it(small_run: Path) -> None:
+    tokenizer = Tokenizer.load(small_run / "tokenizer")
+    composed = HeldOut("test", ["The house."], ["\u00c4nna"], "en", "de")
+    decomposed = HeldOut("test", ["The\u00ad house."], ["A\u0308nna"], "en", "de")
+    training = text_statistics(TRAIN, "en", "de")
+    expected = data_card({}, composed, training, tokenizer)["vocabulary"]
+    assert data_card({}, decomposed, training, tokenizer, normalize_text)["vocabulary"] == expected
+    assert data_card({}, decomposed, training, tokenizer)["vocabulary"] != expected
 
 
 def test_curves_come_from_tensorboard_and_from_the_metrics(small_run: Path, tmp_path: Path) -> None:

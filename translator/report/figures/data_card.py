@@ -1,7 +1,7 @@
 """The data behind a run: sizes, lengths, cleaning, vocabulary and leakage."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from translator.data.tokenizer import Tokenizer
@@ -13,15 +13,20 @@ MOST_BARS = 25
 
 
 def data_card(
-    manifest: dict[str, Any], held_out: HeldOut, training: TextStatistics | None, tokenizer: Tokenizer
+    manifest: dict[str, Any],
+    held_out: HeldOut,
+    training: TextStatistics | None,
+    tokenizer: Tokenizer,
+    normalize: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
+    """`normalize` is what the run does to every text before it is split into pieces."""
     return {
         "languages": [held_out.source_language, held_out.target_language],
         "held_out": {"name": held_out.name, "num_pairs": len(held_out)},
         "training": _training(training) if training is not None else None,
         "lengths": _lengths(held_out, training),
         "cleaning": manifest.get("cleaning", []),
-        "vocabulary": _vocabulary(held_out, training, tokenizer),
+        "vocabulary": _vocabulary(held_out, training, tokenizer, normalize or (lambda text: text)),
     }
 
 
@@ -56,13 +61,16 @@ def _lengths(held_out: HeldOut, training: TextStatistics | None) -> dict[str, An
     return {"width": width, "starts": starts, "shares": shares, "longest_counted": LONGEST_COUNTED}
 
 
-def _vocabulary(held_out: HeldOut, training: TextStatistics | None, tokenizer: Tokenizer) -> dict[str, Any]:
+def _vocabulary(
+    held_out: HeldOut, training: TextStatistics | None, tokenizer: Tokenizer, normalize: Callable[[str], str]
+) -> dict[str, Any]:
     sides = {
         "source": (held_out.sources, held_out.source_language, tokenizer.source_vocab_size),
         "target": (held_out.references, held_out.target_language, tokenizer.target_vocab_size),
     }
     figures: dict[str, Any] = {"kind": tokenizer.kind, "is_joint": tokenizer.joint}
-    for side, (texts, language, size) in sides.items():
+    for side, (raw, language, size) in sides.items():
+        texts = [normalize(text) for text in raw]
         encode = tokenizer.encode_source if side == "source" else tokenizer.encode_target
         ids = [piece for row in encode(texts) for piece in row if piece >= NUM_SPECIAL or piece == UNK]
         split = bleu_words(language)
