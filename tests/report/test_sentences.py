@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 
 from translator.languages import alignment_tokens
 from translator.report.figures import sentences
-from translator.report.figures.sentences import choose_sentences, mark_differences, sentence_list, sentence_scores
+from translator.report.figures.sentences import (
+    alternating,
+    choose_sentences,
+    mark_differences,
+    sentence_list,
+    sentence_scores,
+)
 from translator.report.material import HeldOut
-from translator.report.sections.sentences import alternating
+from translator.report.sections.sentences import sentence_browser
 
 SET = HeldOut("test", ["one", "two", "three"], ["eins ist da", "zwei sind da", "drei"], "en", "de")
 OUTPUT = ["eins war da", "zwei sind da", ""]
@@ -51,13 +57,32 @@ def test_a_small_set_is_listed_as_a_whole() -> None:
 
 
 def test_of_a_large_set_worst_best_faulty_and_random_ones_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "MOST_CHARACTERS", 4_000)
+    monkeypatch.setattr(sentences, "MOST_BYTES", 4_000)
     scores = list(map(float, range(1_000)))
     random.Random(1).shuffle(scores)
     faults = [["empty"] if index in (5, 6) else [] for index in range(1_000)]
-    chosen = choose_sentences([scores], faults, [100] * 1_000)
+    chosen = choose_sentences([scores], faults, [60] * 1_000, lambda index: 100)
     assert len(chosen) == 40
     assert chosen == sorted(set(chosen))
     shown = {scores[index] for index in chosen}
     assert {0.0, 1.0, 2.0, 997.0, 998.0, 999.0} <= shown
     assert {5, 6} <= set(chosen)
+
+
+def test_the_page_stays_small_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Chinese, which has three bytes to a character, and in which every character may be marked."""
+    chance = random.Random(1)
+    lines = ["".join(chr(0x4E00 + chance.randrange(300)) for _ in range(30)) for _ in range(6_000)]
+    outputs = [[line[shift:] + line[:shift] for line in lines] for shift in (7, 15)]
+    held_out = HeldOut("test", lines, lines, "zh", "zh")
+    monkeypatch.setattr(sentences, "sentence_scores", lambda output, held_out: [50.0] * len(output))  # it takes long
+    shown = sentence_list(held_out, outputs, [[[]] * len(lines)] * 2)
+    figures = {
+        "held_out": {"num_sentences": len(lines), "source_language": "zh", "target_language": "zh"},
+        "runs": [{"name": "a"}, {"name": "b"}],
+        "sentences": shown,
+    }
+    num_bytes = len(sentence_browser(figures).to_html().encode())
+    assert 0.9 * sentences.MOST_BYTES < num_bytes < sentences.MOST_BYTES + 10_000
+    assert sentences.MOST_BYTES < 5_000_000 / 2  # the other half of the page is for everything else
+    assert len(shown) < len(lines)

@@ -48,11 +48,16 @@ def _attribute(key: str, value: str | int | bool | None) -> str:
 
 
 def json_script(value: Any, **attributes: str) -> Markup:
-    """Data for scripts. No text in it can end the element, since every "<" is written as an escape of JSON."""
+    """Data for scripts."""
+    return tag("script", json_text(value), type="application/json", **attributes)
+
+
+def json_text(value: Any) -> Markup:
+    """JSON in which no text can end the element, since every "<" is written as an escape."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return tag("script", Markup(text), type="application/json", **attributes)
+    return Markup(text)
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[Child]], *, class_: str = "") -> Markup:

@@ -1,15 +1,17 @@
 """Single sentences: their scores, their faults, and where output and reference differ."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from typing import Any
 
 from translator.evaluation.metrics import METRICS
 from translator.languages import alignment_tokens
+from translator.report.html import json_text
 from translator.report.material import HeldOut
 
-MOST_CHARACTERS = 1_200_000  # of all texts shown, so that the page stays small
+MOST_BYTES = 2_400_000  # of all sentences in the page, so that it stays small
 RANDOM_SEED = 1
 Segments = list[tuple[str, bool]]  # stretches of a text, and whether the other text lacks them
 
@@ -51,31 +53,60 @@ def _segments(text: str, words: Sequence[str], is_different: Sequence[bool]) -> 
     return [(stretch, mark) for stretch, mark in segments]
 
 
+def alternating(segments: Segments) -> list[str]:
+    """Stretches of text that are plain and marked in turn, the first plain, as sentences.js expects them."""
+    stretches: list[str] = []
+    for text, is_marked in segments:
+        if len(stretches) % 2 != int(is_marked):
+            stretches.append("")
+        stretches.append(text)
+    return stretches
+
+
+def page_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of the list as the page has it, with differences marked."""
+    runs = []
+    for run in entry["runs"]:
+        output, reference = mark_differences(run["output"], entry["reference"])
+        marked = {"output": alternating(output), "reference": alternating(reference)}
+        runs.append({**marked, "chrf": round(run["chrf"], 2), "faults": run["faults"]})
+    return {"line": entry["line"], "random": entry["random"], "source": entry["source"], "runs": runs}
+
+
 def choose_sentences(
-    scores: Sequence[Sequence[float]], faults: Sequence[Sequence[str]], sizes: Sequence[int]
+    scores: Sequence[Sequence[float]],
+    faults: Sequence[Sequence[str]],
+    least: Sequence[int],
+    size: Callable[[int], int],
 ) -> list[int]:
     """The sentences that are shown: all, or as many as fit, taken in turn from the worst, best, faulty and random.
 
-    `scores` are those of each run; `sizes` are the characters that each sentence needs.
+    `scores` are those of each run. `size` tells the bytes that a sentence needs; it takes time and is asked only of
+    sentences whose lower bound, in `least`, fits.
     """
-    if sum(sizes) <= MOST_CHARACTERS:
-        return list(range(len(sizes)))
+    size, indices = cache(size), range(len(least))
+    if sum(least) <= MOST_BYTES and sum(map(size, indices)) <= MOST_BYTES:
+        return list(indices)
     means = [sum(of_runs) / len(of_runs) for of_runs in zip(*scores, strict=True)]
-    worst = sorted(range(len(sizes)), key=lambda index: means[index])
-    shuffled = list(range(len(sizes)))
+    worst = sorted(indices, key=lambda index: means[index])
+    shuffled = list(indices)
     random.Random(RANDOM_SEED).shuffle(shuffled)
     faulty = [index for index in shuffled if faults[index]]
     chosen: set[int] = set()
-    left = MOST_CHARACTERS
+    left = MOST_BYTES
+
+    def fits(index: int) -> bool:
+        return index not in chosen and least[index] <= left and size(index) <= left
+
     queues = [iter(worst), iter(reversed(worst)), iter(shuffled), iter(faulty)]
     while queues:
         for queue in list(queues):
-            index = next((index for index in queue if index not in chosen and sizes[index] <= left), None)
+            index = next(filter(fits, queue), None)
             if index is None:
                 queues.remove(queue)
             else:
                 chosen.add(index)
-                left -= sizes[index]
+                left -= size(index)
     return sorted(chosen)
 
 
@@ -89,19 +120,22 @@ def sentence_list(
     order = list(range(len(held_out)))
     random.Random(RANDOM_SEED).shuffle(order)
     place = {index: rank for rank, index in enumerate(order)}
-    entries = []
-    for index in choose_sentences(scores, any_faults, [sum(map(len, of_line)) for of_line in texts]):
+
+    def entry(index: int) -> dict[str, Any]:
         runs = [
             {"output": output[index], "chrf": scores[number][index], "faults": list(faults[number][index])}
             for number, output in enumerate(outputs)
         ]
-        entries.append(
-            {
-                "line": index + 1,
-                "source": held_out.sources[index],
-                "reference": held_out.references[index],
-                "random": place[index],
-                "runs": runs,
-            }
-        )
-    return entries
+        return {
+            "line": index + 1,
+            "source": held_out.sources[index],
+            "reference": held_out.references[index],
+            "random": place[index],
+            "runs": runs,
+        }
+
+    def size(index: int) -> int:
+        return len(json_text(page_entry(entry(index))).encode()) + 1  # and the comma
+
+    least = [len("".join(of_line).encode()) for of_line in texts]
+    return [entry(index) for index in choose_sentences(scores, any_faults, least, size)]

@@ -5,7 +5,7 @@ from typing import Any
 from translator.evaluation.metrics import METRICS
 from translator.report.charts import bar_chart
 from translator.report.figures.detectors import DETECTORS
-from translator.report.figures.sentences import Segments, mark_differences
+from translator.report.figures.sentences import mark_differences, page_entry
 from translator.report.html import Markup, fold, join, json_script, table, tag
 from translator.report.sections.parts import NO_TRANSLATIONS, Figures, Section, by_run, counted_text, left_out
 
@@ -16,16 +16,6 @@ SORTS = {
     "line": "in order",
     "longest": "longest first",
 }
-
-
-def alternating(segments: Segments) -> list[str]:
-    """Stretches of text that are plain and marked in turn, the first plain, as sentences.js expects them."""
-    stretches: list[str] = []
-    for text, is_marked in segments:
-        if len(stretches) % 2 != int(is_marked):
-            stretches.append("")
-        stretches.append(text)
-    return stretches
 
 
 def sentence_browser(figures: Figures) -> Section:
@@ -46,7 +36,7 @@ def sentence_browser(figures: Figures) -> Section:
         "names": names,
         "source_language": held_out["source_language"],
         "target_language": held_out["target_language"],
-        "sentences": [_entry(entry) for entry in figures["sentences"]],
+        "sentences": [page_entry(entry) for entry in figures["sentences"]],
     }
     faults = {"": "all"} | {name: name for name in DETECTORS}
     content = join(
@@ -69,15 +59,6 @@ def sentence_browser(figures: Figures) -> Section:
 
 def _select(name: str, options: dict[str, str]) -> Markup:
     return tag("select", [tag("option", text, value=value) for value, text in options.items()], id=name)
-
-
-def _entry(entry: dict[str, Any]) -> dict[str, Any]:
-    runs = []
-    for run in entry["runs"]:
-        output, reference = mark_differences(run["output"], entry["reference"])
-        marked = {"output": alternating(output), "reference": alternating(reference)}
-        runs.append({**marked, "chrf": round(run["chrf"], 2), "faults": run["faults"]})
-    return {"line": entry["line"], "random": entry["random"], "source": entry["source"], "runs": runs}
 
 
 def detectors(figures: Figures) -> Section:
