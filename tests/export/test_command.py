@@ -77,7 +77,9 @@ def test_an_export_that_translates_differently_is_not_written(
 
     monkeypatch.setattr(ctranslate2_export, "write", write_wrongly)
     assert main([str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported")]) == 2
-    assert "translates differently" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "translates differently" in error
+    assert f"greedy, {PAIRS[0][0]!r}: the run {PAIRS[0][1]!r}, the export '" in error
     assert not list(tmp_path.iterdir())
 
 

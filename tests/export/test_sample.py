@@ -1,13 +1,14 @@
 """How the translations of an export are compared with those of the run."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from support.exported_runs import PAIRS, make_run
 from translator.errors import UserError
-from translator.export.sample import Sample, SampleSearch, compare, make_sample
+from translator.export.sample import Sample, SampleSearch, _is_tie, compare, make_sample
 from translator.runs.loading import LoadedRun, load_run
 
 LINES = [source for source, _ in PAIRS]
@@ -46,7 +47,17 @@ def test_outputs_of_the_same_score_are_ties(run: LoadedRun, monkeypatch: pytest.
     monkeypatch.setattr("translator.export.sample.TIE", 1e3)
     found = compare(run, Sample(LINES, None), lambda lines, search: ["x"] * len(lines), SampleSearch(1))
     assert (found.ties, found.differing, found.bleu) == (list(range(6)), [], None)
-    assert "6 others have the same score" in str(found)
+    assert "0 of 6 translations equal, 6 different but equally likely" in str(found)
+
+
+@pytest.mark.parametrize(("difference", "is_tie"), [(0.9e-5, True), (1.1e-5, False), (-0.9e-5, True), (-1.1e-5, False)])
+def test_a_tie_is_a_difference_below_one_in_a_hundred_thousand_per_piece(difference: float, is_tie: bool) -> None:
+    def forced(per_piece: float, num_pieces: int) -> SimpleNamespace:
+        return SimpleNamespace(score=per_piece * num_pieces, piece_scores=[per_piece] * num_pieces)
+
+    results = [forced(-0.5, 4), forced(-0.5 + difference, 7)]
+    translator = SimpleNamespace(score=lambda sources, targets: results)
+    assert _is_tie(translator, "source", "ours", "theirs") is is_tie  # type: ignore[arg-type]
 
 
 def test_unfinished_outputs_are_not_compared(run: LoadedRun) -> None:

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
         translate = partial(target.translate, folder)
         comparisons = _compare_all(loaded, sample, translate)
         if is_exact and any(comparison.differing for comparison in comparisons):
-            _refuse(sample, translate, comparisons)
+            _refuse(sample, comparisons)
         checks = [str(comparison) for comparison in comparisons]
         if options.shortlist:
             checks += _add_shortlist(loaded, sample, folder, target.translate)
@@ -104,12 +104,12 @@ def _compare_all(loaded: LoadedRun, sample: Sample, translate: Translate) -> lis
     return comparisons
 
 
-def _refuse(sample: Sample, translate: Translate, comparisons: Sequence[Comparison]) -> NoReturn:
+def _refuse(sample: Sample, comparisons: Sequence[Comparison]) -> NoReturn:
     """Fails, after showing a few of the lines that are to blame."""
     for comparison in comparisons:
         for line in comparison.differing[:SHOWN]:
-            (theirs,) = translate([sample.lines[line]], comparison.search)
-            say(f"  {comparison.search.name}, {sample.lines[line]!r}: {theirs!r}")
+            ours, theirs = comparison.outputs[line]
+            say(f"  {comparison.search.name}, {sample.lines[line]!r}: the run {ours!r}, the export {theirs!r}")
     raise UserError(
         "the exported model translates differently from the run, so nothing was written; please report it with the "
         "lines above"

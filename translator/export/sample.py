@@ -50,9 +50,10 @@ class Comparison:
     search: SampleSearch
     num_compared: int
     num_unfinished: int  # reached the maximum length, where libraries differ in how a sentence ends
-    ties: list[int]  # lines with different outputs of the same score
+    ties: list[int]  # lines with different outputs that are equally likely
     differing: list[int]  # all other lines with different outputs
     bleu: tuple[float, float] | None  # of our outputs and of theirs
+    outputs: list[tuple[str, str]]  # ours and theirs, line by line
 
     @property
     def num_equal(self) -> int:
@@ -61,7 +62,7 @@ class Comparison:
     def __str__(self) -> str:
         text = f"{self.search.name}: {self.num_equal} of {self.num_compared} translations equal"
         if self.ties:
-            text += f", {len(self.ties)} others have the same score"
+            text += f", {len(self.ties)} different but equally likely"
         if self.num_unfinished:
             text += f"; {self.num_unfinished} longer than {self.search.max_length} pieces not compared"
         if self.bleu:
@@ -114,7 +115,8 @@ def compare(run: LoadedRun, sample: Sample, translate: Translate, search: Sample
         scores = [score_corpus(texts, sample.references, run.config.data.target, metrics=("bleu",)) for texts in both]
         bleu = scores[0]["bleu"], scores[1]["bleu"]
     differing = [line for line in different if line not in ties]
-    return Comparison(search, len(finished), len(ours) - len(finished), ties, differing, bleu)
+    outputs = [(output.text, text) for output, text in zip(ours, theirs, strict=True)]
+    return Comparison(search, len(finished), len(ours) - len(finished), ties, differing, bleu, outputs)
 
 
 def _is_tie(translator: LineTranslator, source: str, ours: str, theirs: str) -> bool:
