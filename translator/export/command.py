@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
             _refuse(sample, comparisons)
         checks = [str(comparison) for comparison in comparisons]
         if options.shortlist:
-            checks += _add_shortlist(loaded, sample, folder, target.translate)
+            checks += _add_shortlist(loaded, sample, folder)
         usage = target.usage(loaded).replace("FOLDER", options.output.resolve().name)
         card = model_card(
             RunDirectory(path),
@@ -119,8 +119,9 @@ def _refuse(sample: Sample, comparisons: Sequence[Comparison]) -> NoReturn:
 # ---- the shortlist ----
 
 
-def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path, translate: Callable[..., list[str]]) -> list[str]:
+def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path) -> list[str]:
     """Writes the vocabulary map and measures what it changes."""
+    from translator.export.ctranslate2 import ExportedModel
     from translator.export.shortlist import FILE, write_shortlist
 
     normalize = translation_options(loaded.config)["normalize"] or (lambda text: text)
@@ -129,11 +130,12 @@ def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path, translate: C
     say("Learning the shortlist from the training corpus …")
     num_pairs = write_shortlist(normalized, loaded.tokenizer, folder / FILE)
     search = SampleSearch(min(loaded.config.decode.beam_size, DEFAULT_BEAM))
+    model = ExportedModel(folder)  # loading it is not measured
     outputs, seconds = [], []
     for use_shortlist in (False, True):
-        translate(folder, sample.lines[:1], search, use_shortlist)  # warm-up
+        model.translate(sample.lines[:1], search, use_shortlist=use_shortlist)  # warm-up
         start = time.perf_counter()
-        outputs.append(translate(folder, sample.lines, search, use_shortlist))
+        outputs.append(model.translate(sample.lines, search, use_shortlist=use_shortlist))
         seconds.append(time.perf_counter() - start)
     num_equal = sum(one == other for one, other in zip(*outputs, strict=True))
     check = (

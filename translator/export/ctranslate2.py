@@ -48,19 +48,29 @@ def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
 # ---- translating with what was written ----
 
 
-def translate(folder: Path, lines: Sequence[str], search: SampleSearch, use_shortlist: bool = False) -> list[str]:
-    """Translations by CTranslate2 and SentencePiece alone, as users of the folder get them."""
-    engine = ctranslate2.Translator(str(folder), device="cpu")
-    source, target = (sentencepiece.SentencePieceProcessor(str(folder / name)) for name in SENTENCEPIECE_FILES)
-    results = engine.translate_batch(
-        source.encode(list(lines), out_type=str),
-        beam_size=search.beam_size,
-        length_penalty=1,
-        max_decoding_length=search.max_length,
-        max_input_length=0,
-        max_batch_size=search.batch_tokens,
-        batch_type="tokens",
-        use_vmap=use_shortlist,
-    )
-    ids = [target.piece_to_id(result.hypotheses[0]) for result in results]
-    return [str(target.decode([piece for piece in row if piece >= NUM_SPECIAL])) for row in ids]
+class ExportedModel:
+    """Translates with CTranslate2 and SentencePiece alone, as users of the folder do."""
+
+    def __init__(self, folder: Path) -> None:
+        self.engine = ctranslate2.Translator(str(folder), device="cpu")
+        self.source, self.target = (
+            sentencepiece.SentencePieceProcessor(str(folder / name)) for name in SENTENCEPIECE_FILES
+        )
+
+    def translate(self, lines: Sequence[str], search: SampleSearch, *, use_shortlist: bool = False) -> list[str]:
+        results = self.engine.translate_batch(
+            self.source.encode(list(lines), out_type=str),
+            beam_size=search.beam_size,
+            length_penalty=1,
+            max_decoding_length=search.max_length,
+            max_input_length=0,
+            max_batch_size=search.batch_tokens,
+            batch_type="tokens",
+            use_vmap=use_shortlist,
+        )
+        ids = [self.target.piece_to_id(result.hypotheses[0]) for result in results]
+        return [str(self.target.decode([piece for piece in row if piece >= NUM_SPECIAL])) for row in ids]
+
+
+def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
+    return ExportedModel(folder).translate(lines, search)
