@@ -20,9 +20,6 @@ TRICKY = [
 ]
 
 
-CHARACTERS = st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("thesmalhou äß<>/0x▁ "))
-
-
 @pytest.fixture(scope="module", params=["bpe", "unigram", "char"])
 def both(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

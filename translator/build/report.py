@@ -41,7 +41,7 @@ class ReportRequest:
 
 
 def load_material(request: ReportRequest) -> tuple[HeldOut, list[RunMaterial]]:
-    """The held-out set and everything about the runs, which are translated with where nothing is stored."""
+    """The held-out set and everything about the runs; translations that are not stored are made now."""
     folders = [resolve_run(path) for path in request.runs]
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise UserError(f"{request.runs[1]}: is the same run as {request.runs[0]}; give another run, or one only")

@@ -54,6 +54,7 @@ def run(options: argparse.Namespace) -> None:
             loaded.config,
             target=options.to,
             usage=usage,
+            normalization=target.NORMALIZATION,
             packages=target.PACKAGES,
             checks=checks,
             license_id=options.license,

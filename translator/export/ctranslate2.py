@@ -8,11 +8,12 @@ import sentencepiece
 
 from translator.export.ctranslate2_model import convert, supported
 from translator.export.folder import SENTENCEPIECE_FILES, save_sentencepiece
+from translator.export.model_card import BY_PROGRAM, line_program
 from translator.export.sample import SampleSearch
 from translator.ids import BOS, NUM_SPECIAL, PAD
 from translator.runs.loading import LoadedRun
 
-__all__ = ["PACKAGES", "supported", "translate", "usage", "write"]
+__all__ = ["NORMALIZATION", "PACKAGES", "supported", "translate", "usage", "write"]
 
 PACKAGES = "ctranslate2 sentencepiece"
 USAGE = """
@@ -26,14 +27,17 @@ source = sentencepiece.SentencePieceProcessor(f"{folder}/source.spm")
 target = sentencepiece.SentencePieceProcessor(f"{folder}/target.spm")
 translator = ctranslate2.Translator(folder)
 
-line = " ".join(unicodedata.normalize("NFC", "Hello!").split())
-result = translator.translate_batch([source.encode(line, out_type=str)], beam_size=5, length_penalty=1)[0]
-print(target.decode(result.hypotheses[0]))
+line = "Hello!"
+pieces = source.encode(" ".join(unicodedata.normalize("NFC", line).split()), out_type=str)
+options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "max_input_length": 0}
+output = target.piece_to_id(translator.translate_batch([pieces], **options)[0].hypotheses[0])
+print(target.decode([piece for piece in output if piece >= 4]))  # lower ones are no text
 """
+NORMALIZATION = BY_PROGRAM
 
 
 def usage(run: LoadedRun) -> str:
-    return USAGE
+    return line_program(USAGE, normalizes=run.config.data.cleaning.normalize)
 
 
 def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:

@@ -25,6 +25,7 @@ from translator.attention.multihead import MultiHeadAttention
 from translator.attention.positions import LearnedPositions, SinusoidalPositions
 from translator.errors import UserError
 from translator.export.huggingface_tokenizer import TARGET_TOKENIZER, save_tokenizers
+from translator.export.model_card import BY_TOKENIZER
 from translator.export.sample import SampleSearch
 from translator.ids import BOS, EOS, PAD, UNK
 from translator.models.base import Seq2Seq
@@ -44,12 +45,13 @@ tokenizer = AutoTokenizer.from_pretrained(folder)
 model = AutoModelForSeq2SeqLM.from_pretrained(folder)
 
 inputs = tokenizer(["Hello!"], return_tensors="pt", padding=True)
-outputs = model.generate(**inputs)
+outputs = model.generate(**inputs, max_length=None, max_new_tokens=200)
 print(tokenizer.batch_decode(outputs, skip_special_tokens=True)[0])
 """
 SEPARATE_USAGE = USAGE.replace(
     "model =", f'target_tokenizer = AutoTokenizer.from_pretrained(folder, subfolder="{TARGET_TOKENIZER}")\nmodel ='
 ).replace("print(tokenizer", "print(target_tokenizer")
+NORMALIZATION = BY_TOKENIZER
 
 
 def usage(run: LoadedRun) -> str:

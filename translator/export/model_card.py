@@ -9,14 +9,30 @@ from translator.files.atomic import read_json
 from translator.runs.directory import RunDirectory
 from translator.schema.data import DemoDataConfig, HubDataConfig, TextDataConfig
 
-UNKNOWN_LICENSE = "unknown"
+# What matters of the normalisation to ordinary text, in a program.
+NORMALIZED_LINE = '" ".join(unicodedata.normalize("NFC", line).split())'
+_NORMALIZATION = "Unicode NFC, and one space for all white space."
+BY_PROGRAM = f"Text is normalised as in the program before it is split into pieces: {_NORMALIZATION}"
+BY_TOKENIZER = f"The tokenizer normalises text by itself: {_NORMALIZATION}"
 LIBRARIES = {"ctranslate2": "ctranslate2", "huggingface": "transformers", "onnx": "onnx"}
 
 
 def model_card(
-    run: RunDirectory, config: Config, *, target: str, usage: str, packages: str, checks: list[str], license_id: str
+    run: RunDirectory,
+    config: Config,
+    *,
+    target: str,
+    usage: str,
+    normalization: str,
+    packages: str,
+    checks: list[str],
+    license_id: str,
 ) -> str:
-    """The card of an export to `target`; `usage` is a Python program and `checks` are the results of verification."""
+    """The card of an export to `target`.
+
+    `usage` is a Python program and `checks` are the results of verification; `normalization` says who normalises text,
+    if the run does.
+    """
     source_language, target_language = config.data.source, config.data.target
     front_matter = "\n".join(
         [
@@ -37,8 +53,7 @@ def model_card(
         "## Use",
         f"    pip install {packages}",
         f"```python\n{usage.strip()}\n```",
-        "Text is normalised as in the program before it is split into pieces: Unicode NFC, and one space for all white"
-        " space.",
+        *([normalization] if config.data.cleaning.normalize else []),
         "## Scores",
         _score_table(figures),
         "## Data",
@@ -48,6 +63,13 @@ def model_card(
         "\n".join(f"- {check}" for check in checks),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def line_program(program: str, *, normalizes: bool) -> str:
+    """The program as it is, or without the normalisation of its lines."""
+    if normalizes:
+        return program
+    return program.replace("import unicodedata\n\n", "").replace(NORMALIZED_LINE, "line")
 
 
 def _read_figures(run: RunDirectory) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from translator.data.tokenizer import Tokenizer
 from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError
 from translator.export.folder import SENTENCEPIECE_FILES, save_sentencepiece
+from translator.export.model_card import BY_PROGRAM, line_program
 from translator.export.onnx_model import DECODER_FILE, ENCODER_FILE, OnnxModel
 from translator.export.sample import SampleSearch, search_options
 from translator.ids import BOS, EOS, PAD
@@ -66,15 +67,16 @@ def translate(lines, max_length=200):
             break
         for number in running.nonzero()[0]:
             outputs[number].append(int(tokens[number]))
-    return [target_pieces.decode(output) for output in outputs]
+    return [target_pieces.decode([piece for piece in output if piece > EOS]) for output in outputs]
 
 
 print(translate(["Hello!"])[0])
 """
+NORMALIZATION = BY_PROGRAM
 
 
 def usage(run: LoadedRun) -> str:
-    return USAGE
+    return line_program(USAGE, normalizes=run.config.data.cleaning.normalize)
 
 
 def supported(model: Seq2Seq) -> Transformer:

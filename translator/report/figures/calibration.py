@@ -1,4 +1,4 @@
-"""Whether the model is as often right as it believes to be.
+"""Whether the model is right as often as it believes.
 
 The reference is given piece by piece (teacher forcing). The confidence at a position is the probability of the piece
 that the model finds most likely, which is right if it is the reference's. With the positions in bins of confidence,
