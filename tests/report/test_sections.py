@@ -78,3 +78,10 @@ def test_the_search_table_shows_speed_and_shares() -> None:
 def test_names_of_runs_appear_where_there_are_two() -> None:
     assert parts.labelled(figures(a={}), "a", "F1") == "F1"
     assert parts.labelled(figures(a={}, b={}), "b", "F1") == "F1 · b"
+
+
+def test_lengths_are_labelled_with_the_unit_of_the_language() -> None:
+    lengths = {"width": 1, "starts": [0, 1], "shares": {"held-out source": [0, 1]}, "longest_counted": 200}
+    card = {"lengths": lengths, "languages": ["zh", "en"]}
+    assert '"x":"characters"' in data._histogram(card, "source")
+    assert '"x":"words"' in data._histogram(card, "target")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from translator.languages import is_written_without_spaces
 from translator.report.charts import bar_chart, number_text
 from translator.report.html import Child, Markup, fold, join, table, tag
 from translator.report.sections.parts import Figures, Section, by_run, counted_text, left_out
@@ -62,7 +63,8 @@ def _histogram(values: dict[str, Any], side: str) -> Markup:
     series = {
         name.removesuffix(f" {side}"): shares for name, shares in lengths["shares"].items() if name.endswith(side)
     }
-    return bar_chart(f"Length of {side} ({language})", names, series, x="words", y="share of sentences", percent=True)
+    unit = "characters" if is_written_without_spaces(language) else "words"
+    return bar_chart(f"Length of {side} ({language})", names, series, x=unit, y="share of sentences", percent=True)
 
 
 def _vocabulary(values: dict[str, Any], counted_in: str) -> Markup:
