@@ -183,6 +183,16 @@ def test_counts_of_a_part_of_the_training_text_are_called_that(small_run: Path) 
     assert nothing["runs"][0]["frequency"] is None
 
 
+def test_the_vocabulary_is_judged_by_text_as_the_run_normalises_it(small_run: Path) -> None:
+    run = counted_run(small_run, "a", TRAIN)
+    run.hypotheses = None
+    cards = [
+        gather_figures(HeldOut("test", ["A man."], [text], "en", "de"), [run])["runs"][0]["data"]["vocabulary"]
+        for text in ("M\u00e4nner", "Ma\u0308n\u00adner")
+    ]
+    assert cards[0] == cards[1]
+
+
 def test_figures_by_the_training_words_of_one_run_name_it_where_the_other_has_others(small_run: Path) -> None:
     first = counted_run(small_run, "a", TRAIN)
     same = report_page(gather_figures(judged_set(), [first, counted_run(small_run, "b", TRAIN)]))
