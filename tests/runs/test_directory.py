@@ -149,3 +149,15 @@ def test_others_may_read_the_weights(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     subprocess.run([sys.executable, "-c", code, str(weights)], check=True)
     assert weights.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_manifest_that_was_altered_is_damaged(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "a")
+    text = run.manifest.read_text(encoding="utf-8")
+    for before, after in (('"seed": 5', '"seed": 4'), ('"identity"', '"idemtity"')):
+        assert before in text
+        run.manifest.write_text(text.replace(before, after), encoding="utf-8")
+        with pytest.raises(UserError, match=r"manifest\.json: damaged \(it does not match its checksum\)"):
+            run.check_resumable(IDENTITY)
+    run.manifest.write_text(text.replace('"manifest_sha256"', '"manifest_sha255"'), encoding="utf-8")
+    run.check_resumable(IDENTITY)  # as those of earlier versions, which have none

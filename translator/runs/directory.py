@@ -1,6 +1,8 @@
 """The folder of a run: what is where, who may write into it, and whether it may be continued."""
 
 import contextlib
+import hashlib
+import json
 import logging
 import os
 import platform
@@ -22,6 +24,7 @@ FORMAT_VERSION = 1
 _SHOWN_DIFFERENCES = 2  # between a run and what it would be resumed with
 _LONGEST_VALUE = 40  # characters shown of a value that differs
 _WITH_CHECKSUMS = "weights_have_checksums"  # in manifests; missing in those of earlier versions
+_CHECKSUM = "manifest_sha256"  # in manifests, of everything else in them
 RUNS = Path("runs")  # where new runs go
 _PACKAGES = ("torch", "numpy", "sentencepiece", "datasets", "sacrebleu", "safetensors")
 
@@ -75,7 +78,8 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         manifest = {"format_version": FORMAT_VERSION, _WITH_CHECKSUMS: True, "identity": identity}
         origin = {"versions": versions(), "hardware": hardware(), "git_commit": git_commit()}
-        write_json(self.manifest, {**manifest, **details, **origin})
+        content = {**manifest, **details, **origin}
+        write_json(self.manifest, {**content, _CHECKSUM: _checksum(content)})
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -111,6 +115,10 @@ class RunDirectory:
                 f"{self.manifest}: the run was made by a newer version of translator (format {version}, this one "
                 f"knows {FORMAT_VERSION}); update translator"
             )
+        with explain_damage(self.manifest):
+            recorded = manifest.pop(_CHECKSUM, None)  # earlier versions did not write one
+            if recorded is not None and recorded != _checksum(manifest):
+                raise ValueError("it does not match its checksum")
         return manifest
 
     @property
@@ -142,6 +150,11 @@ class RunDirectory:
                 f"resume={self.path}: this is not the same run any more ({'; '.join(differences)}); resume with the"
                 " run's own configuration, or start a new run with another run_dir"
             )
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    as_read = json.loads(json.dumps(content))  # where all keys are strings
+    return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 
 
 def find_weights(run_dir: Path) -> Path:
