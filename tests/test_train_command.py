@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -262,3 +263,19 @@ def test_only_a_cpu_needs_the_allocator_to_keep_memory(
     with pytest.raises(UserError, match="holds another run"):
         train.run(config)
     assert bool(told) is is_told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cpu_seconds", "limit", "is_late"),
+    [(80.0, 90.0, "100s", False), (80.0, 9.0, "100s", True), (80.0, 9.0, None, False), (99.0, 90.0, "100s", True)],
+)
+def test_the_report_is_left_out_where_a_busy_machine_would_make_it_late(
+    seconds: float, cpu_seconds: float, limit: str | None, is_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (config,) = train.cli.main(lambda config: config, [f"trainer.max_time={limit or 'null'}"])
+    trainer: Any = SimpleNamespace(
+        time=SimpleNamespace(seconds=seconds, exit_seconds=1.0), interruption=SimpleNamespace(requested=lambda: False)
+    )
+    monkeypatch.setattr(train.time, "process_time", lambda: cpu_seconds)
+    monkeypatch.setattr(train, "process_started", lambda: train.time.monotonic() - 90.0)
+    assert train._lateness(config, trainer, num_sentences=1_000)() is is_late

@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from translator import cli
 from translator.build.agreement import check_same_data, check_same_options
 from translator.build.checks import check_config
 from translator.build.data import PreparedData, build_loader, prepare_data
-from translator.build.end_report import EndReport, KeptTranslations, reserved_seconds
+from translator.build.end_report import EndReport, KeptTranslations, core_seconds, reserved_seconds
 from translator.build.preflight import check_memory, rehearse_validation
 from translator.build.run_directory import (
     check_places,
@@ -43,8 +44,6 @@ from translator.training.random_state import seed_everything
 from translator.training.signals import Interruption, StopSignals, stop_message
 from translator.training.trainer import Trainer, TrainingResult
 from translator.training.validation import Validator
-
-LEAVING_SECONDS = 0.5  # of trainer.max_time, for closing files and leaving Python
 
 
 def run(config: Config, *, started: float | None = None, num_held_out: int | None = None) -> RunOutcome:
@@ -140,7 +139,8 @@ def _train(
                 if ranks.is_main:
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
                     if num_held_out is None:
-                        page = EndReport(config, data, directory, monitor.notify, partial(_is_late, config, trainer))
+                        is_late = _lateness(config, trainer, kept.num_sentences)
+                        page = EndReport(config, data, directory, monitor.notify, is_late)
                         split, judged = ("test", test_validator) if test_validator else ("valid", validator)
                         figures = (test.figures() if test else {}) if test_validator else result.final
                         page.write(split, judged, kept.with_scores(figures))
@@ -154,10 +154,24 @@ def _open_monitor(config: Config, data: PreparedData, model: Seq2Seq, directory:
     return Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, views=views, rank=ranks.rank)
 
 
-def _is_late(config: Config, trainer: Trainer) -> bool:
-    """Whether what could be left out should be, because the user wants to stop or the time is over."""
-    limit = config.trainer.max_seconds if trainer.deadline.is_binding else None
-    return trainer.interruption.requested() or (limit is not None and trainer.time.seconds > limit - LEAVING_SECONDS)
+def _lateness(config: Config, trainer: Trainer, num_sentences: int) -> Callable[[], bool]:
+    """Says whether what could be left out should be, because the user wants to stop or the time is over.
+
+    On a machine with other work the report takes longer: by as much as this process had less than one core until now.
+    It is not begun unless all of it fits, and sections are left out from when half of it no longer does.
+    """
+    limit = config.trainer.max_seconds
+    if limit is None:
+        return trainer.interruption.requested
+    share_of_core = min(1.0, time.process_time() / max(1e-9, time.monotonic() - process_started()))
+    needed = core_seconds(num_sentences) / max(share_of_core, 1e-3)
+    end = limit - trainer.time.exit_seconds
+    is_too_late = trainer.time.seconds + needed > end
+
+    def is_late() -> bool:
+        return is_too_late or trainer.interruption.requested() or trainer.time.seconds + needed / 2 > end
+
+    return is_late
 
 
 def _stopped_late(

@@ -25,11 +25,12 @@ def test_the_time_of_a_validation_is_estimated_from_a_sample() -> None:
 
     validator.translate_lines = translate_slowly
     validator.draw_attention = draw_slowly
+    validator.num_samples = 5
     estimate = estimate_validation(validator, model)
     assert len(translated) < 100
     assert "sentence 1200" in translated, "the sample is spread over the set"
-    assert len(drawn) == 1
-    assert estimate > 0.002 * 1280 + 0.2 * validator.num_samples
+    assert len(drawn) == 2
+    assert estimate > 0.002 * 1280 + 0.2 * 5
 
 
 def test_without_translations_only_the_loss_is_timed() -> None:

@@ -76,9 +76,13 @@ def reserved_seconds(config: Config, num_sentences: int) -> float:
     limit = config.trainer.max_seconds
     if limit is None or not config.trainer.report:
         return 0.0
+    return min(2 * core_seconds(num_sentences), _SHARE_OF_TIME * limit)
+
+
+def core_seconds(num_sentences: int) -> float:
+    """How long the report takes where a core is free for it."""
     start, per_thousand_sentences, per_thousand_pairs = _SECONDS
-    needed = start + per_thousand_sentences * num_sentences / 1_000 + per_thousand_pairs * QUICK_PAIRS / 1_000
-    return min(2 * needed, _SHARE_OF_TIME * limit)
+    return start + per_thousand_sentences * num_sentences / 1_000 + per_thousand_pairs * QUICK_PAIRS / 1_000
 
 
 @dataclass(frozen=True)

@@ -191,5 +191,6 @@ class RunTime:
         end_of_update = self.exit_seconds + (self.pace.present or 0.0)
         if not self._num_planned:
             return max(_UNKNOWN_RESERVE * self.limit, end_of_update)
-        margin = _MARGIN * math.sqrt(self.pace.noise)  # a part of the noise is averaged out over a whole validation
-        return self._num_planned * margin * self.expected_validation(progress) + end_of_update
+        # A part of the noise is averaged out over a whole validation, and a slowdown may be nothing but noise.
+        slower = max(math.sqrt(self.pace.noise), self.pace.slowdown(self._pace_at_validation))
+        return self._num_planned * _MARGIN * slower * progress.validation_seconds + end_of_update

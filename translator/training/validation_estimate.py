@@ -7,10 +7,11 @@ from translator.models.base import Seq2Seq
 from translator.training.validation import Validator
 
 _NUM_TRANSLATED = 64  # sentences whose translation is timed
+_NUM_DRAWN = 2  # pictures that are timed: what they share makes one alone too expensive
 
 
 def estimate_validation(validator: Validator, model: Seq2Seq) -> float:
-    """Seconds, the same on all ranks: the loss of a batch, the translation of a few sentences and one picture.
+    """Seconds, the same on all ranks: the loss of a batch, the translation of a few sentences, two pictures.
 
     Each is multiplied by how often a validation does it. The sentences are spread over the set.
     """
@@ -29,9 +30,10 @@ def estimate_validation(validator: Validator, model: Seq2Seq) -> float:
     )
     seconds += sample(model).seconds * validator.size / max(1, sample.size)
     if validator.num_samples and validator.draw_attention:
-        first = slice(0, 1)
-        picture = replace(
-            sample, sources=validator.sources[first], references=validator.references[first], num_samples=1
+        num_drawn = min(_NUM_DRAWN, validator.num_samples)
+        drawn = slice(0, num_drawn)
+        pictures = replace(
+            sample, sources=validator.sources[drawn], references=validator.references[drawn], num_samples=num_drawn
         )
-        seconds += picture(model).seconds * validator.num_samples
+        seconds += pictures(model).seconds * validator.num_samples / num_drawn
     return seconds
