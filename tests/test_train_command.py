@@ -274,7 +274,9 @@ def test_the_report_is_left_out_where_a_busy_machine_would_make_it_late(
 ) -> None:
     (config,) = train.cli.main(lambda config: config, [f"trainer.max_time={limit or 'null'}"])
     trainer: Any = SimpleNamespace(
-        time=SimpleNamespace(seconds=seconds, exit_seconds=1.0), interruption=SimpleNamespace(requested=lambda: False)
+        time=SimpleNamespace(seconds=seconds, exit_seconds=1.0),
+        interruption=SimpleNamespace(requested=lambda: False),
+        deadline=SimpleNamespace(is_binding=True),
     )
     monkeypatch.setattr(train.time, "process_time", lambda: cpu_seconds)
     monkeypatch.setattr(train, "process_started", lambda: train.time.monotonic() - 90.0)

@@ -161,7 +161,7 @@ def _lateness(config: Config, trainer: Trainer, num_sentences: int) -> Callable[
     It is not begun unless all of it fits, and sections are left out from when half of it no longer does.
     """
     limit = config.trainer.max_seconds
-    if limit is None:
+    if limit is None or not trainer.deadline.is_binding:
         return trainer.interruption.requested
     share_of_core = min(1.0, time.process_time() / max(1e-9, time.monotonic() - process_started()))
     needed = core_seconds(num_sentences) / max(share_of_core, 1e-3)
