@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -278,6 +279,6 @@ def test_the_report_is_left_out_where_a_busy_machine_would_make_it_late(
         interruption=SimpleNamespace(requested=lambda: False),
         deadline=SimpleNamespace(is_binding=True),
     )
-    monkeypatch.setattr(train.time, "process_time", lambda: cpu_seconds)
-    monkeypatch.setattr(train, "process_started", lambda: train.time.monotonic() - 90.0)
+    monkeypatch.setattr(time, "process_time", lambda: cpu_seconds)
+    monkeypatch.setattr(train, "process_started", lambda: time.monotonic() - 90.0)
     assert train._lateness(config, trainer, num_sentences=1_000)() is is_late
