@@ -56,9 +56,8 @@ class RunDirectory:
 
     @property
     def contents(self) -> list[Path]:
-        """Everything a run may contain, apart from the TensorBoard log."""
-        own = [self.config, self.tokenizer, self.checkpoints, self.weights, self.manifest, self.tuning]
-        return own + self.results
+        """What every finished run contains, apart from the TensorBoard log."""
+        return [self.config, self.tokenizer, self.checkpoints, self.weights, self.manifest, self.metrics, self.report]
 
     @property
     def is_unfinished(self) -> bool:

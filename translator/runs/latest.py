@@ -1,6 +1,6 @@
 """`latest` beside the runs, which leads to the newest one.
 
-It is a folder of links to everything in the run but its TensorBoard log. TensorBoard follows links, so that a link to
+It is a folder of links to what the run contains, except for its TensorBoard log. TensorBoard follows links, so that a link to
 the run itself would show it twice. Earlier versions made such a link, which is followed until the next run replaces it.
 """
 
