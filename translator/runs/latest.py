@@ -1,7 +1,8 @@
 """`latest` beside the runs, which leads to the newest one.
 
-It is a folder of links to what the run contains, except for its TensorBoard log. TensorBoard follows links, so that a link to
-the run itself would show it twice. Earlier versions made such a link, which is followed until the next run replaces it.
+It is a folder of links to what the run contains, except for its TensorBoard log. TensorBoard follows links, so that a
+link to the run itself would show it twice. Earlier versions made such a link, which is followed until the next run
+replaces it.
 """
 
 import contextlib
