@@ -108,3 +108,15 @@ def test_a_path_beyond_ascii_reaches_the_configuration() -> None:
         lambda config: config, ["run_dir=läufe/größe 1", "data=hf", "data.path=x", "data.train_split=train[:50%]"]
     )
     assert (config.run_dir, config.data.train_split) == ("läufe/größe 1", "train[:50%]")
+
+
+def test_a_run_whose_name_is_too_long_is_refused_by_name() -> None:
+    with pytest.raises(UserError, match=r"resume=1{300}: cannot be opened \(File name too long\); give the folder"):
+        cli.main(lambda config: None, [f"resume={'1' * 300}"])
+
+
+def test_a_vocabulary_that_bytes_do_not_fit_into_names_both_options() -> None:
+    with pytest.raises(
+        UserError, match=r"tokenizer\.vocab_size=64: must be at least 261, .*tokenizer\.byte_fallback=true"
+    ):
+        cli.main(lambda config: None, ["tokenizer.vocab_size=64", "tokenizer.byte_fallback=true"])

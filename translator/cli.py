@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from translator.config import AUTO, SCHEMAS, Config, load, load_file, option_names, to_yaml
 from translator.errors import UserError
+from translator.files.explain import reason
 from translator.overrides import group_choices, parse_overrides, quoted
 from translator.runs.directory import RUNS
 from translator.runs.latest import newest_run, resolve_run
@@ -126,10 +127,9 @@ def _resumed(overrides: list[str], multirun: bool) -> Config | None:
         if where is not None:
             raise UserError(f"run_dir={where}: resume={resume.value()} names the run already; leave one of them out")
         where = Path(str(resume.value()))
-    where = newest_run(RUNS) if where is None else resolve_run(where).resolve()
-    where = where.relative_to(Path.cwd()) if where.is_relative_to(Path.cwd()) else where
+    where, exists = _located(where)
     saved = where / "config.yaml"
-    if not saved.is_file():
+    if not exists:
         raise UserError(f"resume={where}: no run is there (config.yaml is missing); give the folder of a run")
     # Complete: options that the run's version did not have yet can be overridden too.
     composed = OmegaConf.create(to_yaml(load_file(saved)))
@@ -144,6 +144,16 @@ def _resumed(overrides: list[str], multirun: bool) -> Config | None:
         OmegaConf.update(composed, key, override.value())
     composed.update(resume=str(where), run_dir=str(where))
     return load(composed)
+
+
+def _located(run_dir: Path | None) -> tuple[Path, bool]:
+    """The folder of the run to be resumed, by default the newest one, and whether a saved configuration is there."""
+    try:
+        where = newest_run(RUNS) if run_dir is None else resolve_run(run_dir).resolve()
+        where = where.relative_to(Path.cwd()) if where.is_relative_to(Path.cwd()) else where
+        return where, (where / "config.yaml").is_file()
+    except OSError as error:  # a name that is too long, for example
+        raise UserError(f"resume={run_dir}: cannot be opened ({reason(error)}); give the folder of a run") from error
 
 
 def _in_sweep_folder(composed: DictConfig) -> DictConfig:

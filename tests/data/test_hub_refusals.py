@@ -181,3 +181,8 @@ def test_dataset_that_is_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(lambda: open_hub(path="owner/x", source="en", target="de"))
     for fact in ("data.path=owner/x", "x.py", "refs/convert/parquet"):
         assert fact in message
+
+
+def test_a_name_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    request = write_all(tmp_path / "files", "flat json")
+    assert "data.name=\\:" in refusal(lambda: open_hub(**request, name="\\"))

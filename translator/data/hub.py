@@ -114,7 +114,7 @@ def open_hub(
     if columns[0] == columns[1]:
         raise UserError(f"data.target_column={columns[1]}: source and target would be read from the same column")
     _require_local_files(path, data_files)
-    with _explained(f"data.path={path}"):
+    with _explained(f"data.path={path}" if name is None else f"data.path={path} data.name={name}"):
         builder = load_dataset_builder(
             path,
             name,
@@ -127,7 +127,7 @@ def open_hub(
     for option, split in options.items():
         _require_split(builder, path, option, split, streaming)
     if not streaming:
-        with _explained(f"data.path={path}"):
+        with _explained(f"data.path={path}" if name is None else f"data.path={path} data.name={name}"):
             builder.download_and_prepare()
 
     def open_split(option: str) -> Corpus:

@@ -180,7 +180,8 @@ class TokenizerConfig(Options):
         self.require(
             self.vocab_size >= smallest,
             "vocab_size",
-            f"must be at least {smallest}, since special pieces {'and bytes ' if self.byte_fallback else ''}come first",
+            f"must be at least {smallest}, since special pieces come first"
+            f"{', and bytes with tokenizer.byte_fallback=true' if self.byte_fallback else ''}",
         )
         self.require(
             self.sampling == 0 or self.kind is not TokenizerKind.char,
