@@ -54,8 +54,7 @@ def _train(lab: Lab, place: Path, largest: int | None, make_room: Callable[[], b
     make_room()
     ending = lab.run(train_command(arguments))
     if lab.require(ending.code == 0, "with room it could not go on", ending):
-        weights = [run / "model.safetensors" for run in (place / "run", lab.shared / "transformer" / "run")]
-        lab.require(weights[0].read_bytes() == weights[1].read_bytes(), "the final weights are others")
+        _require_same_weights(lab, place / "run")
 
 
 def _translate(lab: Lab, place: Path, largest: int | None, make_room: Callable[[], bool]) -> None:
@@ -80,8 +79,17 @@ def _prepare(lab: Lab, place: Path, largest: int | None, make_room: Callable[[],
         return
     make_room()
     ending = lab.run(train_command(arguments))
-    if lab.require(ending.code == 0, "with room it could not go on", ending):
+    if not lab.require(ending.code == 0, "with room it could not go on", ending):
+        return
+    if largest is None:
         lab.require_same_run(lab.shared / "transformer" / "run", lab.folder / "run")
+    else:  # the limit was one on the TensorBoard log too, which then ends
+        _require_same_weights(lab, lab.folder / "run")
+
+
+def _require_same_weights(lab: Lab, run: Path) -> None:
+    weights = [folder / "model.safetensors" for folder in (run, lab.shared / "transformer" / "run")]
+    lab.require(weights[0].read_bytes() == weights[1].read_bytes(), "the final weights are others")
 
 
 def _run(lab: Lab, work: Callable[[], int], largest: int | None) -> Ending:
