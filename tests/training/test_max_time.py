@@ -13,6 +13,7 @@ from translator.errors import Interrupted
 from translator.runs.weights import collect_weights
 from translator.training.deadline import AVERAGE, TEST, VALIDATION
 from translator.training.ema import ExponentialMovingAverage
+from translator.training.monitor import UpdateReport
 from translator.training.trainer import TrainingResult
 
 LIMIT = 200.0
@@ -410,3 +411,19 @@ def test_elapsed_time_goes_on_after_resuming(tmp_path: Path) -> None:
     assert result.stopped_by == "max_time"
     assert 190 <= result.progress.seconds <= 200
     assert later.now - 50_000 < 140
+
+
+def test_the_time_left_is_that_of_training_not_of_starting_again_and_again(tmp_path: Path) -> None:
+    clock, left = FakeTime(1.0), []
+    trainer = timed_trainer(tmp_path, clock, [], max_seconds=200.0, started=960.0)
+    show = trainer.monitor.update
+
+    def watched(report: UpdateReport) -> None:
+        left.append((clock.now, report.seconds_left))
+        show(report)
+
+    trainer.monitor.update = watched
+    trainer.fit()
+    later = left[2:]  # before that the pace is not known
+    assert all(seconds <= 960 + 200 - now + 2 for now, seconds in later), "never more than the limit leaves"
+    assert later[-1][1] < 15

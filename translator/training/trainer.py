@@ -171,7 +171,7 @@ class Trainer:
                 outcome=outcome,
                 learning_rate=rate,
                 progress=min(1.0, progress.update / total),
-                seconds_left=progress.seconds * max(0.0, total / progress.update - 1),
+                seconds_left=(progress.seconds - progress.startup_seconds) * max(0.0, total / progress.update - 1),
             )
         )
 
