@@ -1,6 +1,5 @@
 """Generates the parallel corpus: distinct sentences, split by reserved word combinations."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from translator.demo.combinations import Combination, combinations_of, split_of_
 from translator.demo.lexicon_nouns import NAMES
 from translator.demo.sentence_sampler import SentenceSampler
 from translator.demo.syntax import Sentence
+from translator.files.atomic import write_text
 from translator.languages import alignment_tokens
 
 LANGUAGES: tuple[str, ...] = ("en", "de", "zh")
@@ -173,18 +173,10 @@ def write(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for split, examples in corpus.items():
-        _write_lines(folder / f"{split}.{source}", [example.text[source] for example in examples])
-        _write_lines(folder / f"{split}.{target}", [example.text[target] for example in examples])
-        alignments = [to_pharaoh(example.alignment(source, target)) for example in examples]
-        _write_lines(folder / f"{split}.{source}-{target}.align", alignments)
-
-
-def _write_lines(path: Path, lines: list[str]) -> None:
-    """Write the file atomically, so that it is never seen half written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in lines)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        texts = {
+            source: [example.text[source] for example in examples],
+            target: [example.text[target] for example in examples],
+            f"{source}-{target}.align": [to_pharaoh(example.alignment(source, target)) for example in examples],
+        }
+        for ending, lines in texts.items():
+            write_text(folder / f"{split}.{ending}", "".join(f"{line}\n" for line in lines))

@@ -57,7 +57,7 @@ def publish(complete: Path, path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     with atomic_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: Path, value: Any) -> None:
