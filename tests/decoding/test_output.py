@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from translator.decoding.line_translator import Output, Translation
+from translator.decoding.interfaces import Output, Translation
 from translator.decoding.output import Format, OutputFile
 from translator.errors import UserError
 from translator.files.lines import Line

@@ -1,42 +1,25 @@
 """Text in, text out: a model, its tokenizer and the options of the search as one object."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from translator.data.normalization import is_blank
-from translator.decoding.alignment import SplitWords, align_words
+from translator.decoding.alignment import SplitWords
 from translator.decoding.ensemble import Ensemble
 from translator.decoding.forbidden_words import Spellings, forbidden_sequences
 from translator.decoding.forced_decoding import Forced, score_targets
-from translator.decoding.interfaces import BLANK, AttentionMap, Output, SearchEngine, TextTokenizer, Translation
+from translator.decoding.interfaces import BLANK, AttentionMap, SearchEngine, TextTokenizer, Translation
+from translator.decoding.length_batches import batches_by_length
 from translator.decoding.memory import SearchMemory
 from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
+from translator.decoding.parts import Part, divide, join, join_alignments
 from translator.decoding.search import Hypothesis, SearchOptions, search
-from translator.decoding.segments import fit, split_sentences
 from translator.decoding.workers import for_each, num_workers
 from translator.errors import Interrupted
 from translator.ids import EOS, PAD
 from translator.models.base import Seq2Seq, evaluation_mode
-
-SHORTEST = 8  # pieces that a sentence counts for at least, so that batches of one-word lines stay small
-
-
-@dataclass
-class _Part:
-    """A stretch of a line that the model translates at once."""
-
-    line: int
-    ids: list[int]
-    seed: int
-    prefix: list[int]
-    is_first: bool  # of its line
-    left_by_engine: bool = False
-    hypotheses: list[Hypothesis] = field(default_factory=list)
-    forced: list[Forced] = field(default_factory=list)
 
 
 class LineTranslator:
@@ -111,12 +94,12 @@ class LineTranslator:
             most = [memory.most_sentences(len(part.ids), len(part.prefix)) for part in parts]
             num_together = min([num_workers(self.device), *most])
             most = [sentences // num_together for sentences in most]
-            indices = self._batches([len(part.ids) for part in parts], budget, most)
+            indices = batches_by_length([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
             engine = self.engine if self.engine is not None and self.engine.accepts(options) else None
             forbidden = self._forbidden()
 
-            def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
+            def work(batch: list[Part], abandoned: Callable[[], bool]) -> None:
                 if engine is not None:
                     self._ask(engine, batch, options, abandoned)
                 remaining = [part for part in batch if not part.hypotheses]
@@ -129,7 +112,7 @@ class LineTranslator:
                 advance(sum(part.is_first for part in batch))
 
             for_each(work, batches, self.device, at_most=num_together)
-        by_line: dict[int, list[_Part]] = {}
+        by_line: dict[int, list[Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
         return [
@@ -144,7 +127,7 @@ class LineTranslator:
         results: list[Forced | None] = [None] * len(source_ids)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
         with evaluation_mode(self.model):
-            for batch in self._batches(lengths, self.options.batch_tokens):
+            for batch in batches_by_length(lengths, self.options.batch_tokens):
                 source, mask = self._tensors([source_ids[index] for index in batch])
                 chosen = [target_ids[index] for index in batch]
                 scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
@@ -161,7 +144,7 @@ class LineTranslator:
             (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
             assert result.attention is not None
             pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
-            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
+            alignments.append(join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
         return alignments
 
     def _forbidden(self) -> Spellings:
@@ -174,47 +157,16 @@ class LineTranslator:
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 
-    def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[_Part]:
-        texts = [self._normalized(line).strip() for line in lines]
-        filled = [index for index, text in enumerate(texts) if not is_blank(text)]
-        encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
-        forced: list[list[int]] = [[] for _ in lines]
-        if prefixes:
-            forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
-        parts: list[_Part] = []
-        for line in filled:
-            pieces = [encoded[line]]
-            if self.split_sentences or 0 < self.max_pieces < _num_pieces(encoded[line]):
-                stretches = split_sentences(texts[line]) if self.split_sentences else [texts[line]]
-                if self.max_pieces > 0:
-                    stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
-                pieces = self.tokenizer.encode_source(stretches)
-            # Text may have no pieces at all, if the vocabulary knows none of its characters.
-            pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
-            for number, ids in enumerate(pieces):
-                seed = (first_line + line) * 1_000_003 + number
-                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else [], is_first=number == 0))
-        return parts
-
-    def _count_pieces(self, texts: Sequence[str]) -> list[int]:
-        return [_num_pieces(ids) for ids in self.tokenizer.encode_source(list(texts))]
-
-    def _batches(self, lengths: list[int], budget: int, most: Sequence[int] | None = None) -> Iterator[list[int]]:
-        """Indices of sentences of about the same length, the longest first, under the budget of tokens.
-
-        `most` says of each sentence how many like it fit into memory.
-        """
-        batch: list[int] = []
-        longest = 0
-        for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-            longest = max(longest, lengths[index], SHORTEST)
-            is_full = most is not None and len(batch) >= min(most[index], most[batch[0]] if batch else 1)
-            if batch and (is_full or (len(batch) + 1) * longest > budget):
-                yield batch
-                batch, longest = [], max(lengths[index], SHORTEST)
-            batch.append(index)
-        if batch:
-            yield batch
+    def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[Part]:
+        forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes]) if prefixes else None
+        return divide(
+            [self._normalized(line).strip() for line in lines],
+            self.tokenizer,
+            prefixes=forced,
+            max_pieces=self.max_pieces,
+            at_sentences=self.split_sentences,
+            first_line=first_line,
+        )
 
     def _tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
         source = torch.nn.utils.rnn.pad_sequence(
@@ -238,7 +190,7 @@ class LineTranslator:
         return rank
 
     def _ask(
-        self, engine: SearchEngine, parts: list[_Part], options: SearchOptions, abandoned: Callable[[], bool]
+        self, engine: SearchEngine, parts: list[Part], options: SearchOptions, abandoned: Callable[[], bool]
     ) -> None:
         """Lets the engine search; what it leaves to us has no hypotheses afterwards."""
         self._stop_if_interrupted(abandoned)
@@ -254,7 +206,7 @@ class LineTranslator:
             raise Interrupted
 
     def _search(
-        self, parts: list[_Part], options: SearchOptions, forbidden: Spellings, abandoned: Callable[[], bool]
+        self, parts: list[Part], options: SearchOptions, forbidden: Spellings, abandoned: Callable[[], bool]
     ) -> None:
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
@@ -271,57 +223,21 @@ class LineTranslator:
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
 
-    def _attend(self, parts: list[_Part]) -> None:
+    def _attend(self, parts: list[Part]) -> None:
         """Feeds finished outputs to the model once more, so that the search need not keep track of attention."""
         source, mask = self._tensors([part.ids for part in parts])
-        for place in range(max(len(part.hypotheses) for part in parts)):
-            targets = [part.hypotheses[min(place, len(part.hypotheses) - 1)].ids for part in parts]
+        for rank in range(max(len(part.hypotheses) for part in parts)):
+            targets = [part.hypothesis(rank).ids for part in parts]
             scored = score_targets(self.model, source, mask, targets, need_attention=True)
             for part, forced in zip(parts, scored, strict=True):
                 part.forced.append(forced)
 
-    def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
-        """The translations of a line from those of its parts: the best of each part form the best, and so on."""
-        outputs = []
-        for rank in range(max(len(part.hypotheses) for part in parts)):
-            chosen = [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
-            texts = self.tokenizer.decode_target([hypothesis.ids for hypothesis in chosen])
-            maps = [self._attention_map(part, rank) for part in parts] if need_alignment or need_attention else None
-            mean = sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen)
-            outputs.append(
-                Output(
-                    text=self.joiner.join(text for text in texts if text),
-                    # Log-probabilities are summed; expected utilities are not.
-                    score=mean if self.options.mbr else sum(hypothesis.score for hypothesis in chosen),
-                    normalized_score=mean,
-                    num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
-                    alignment=_join_alignments(maps, self.split_words) if need_alignment and maps else None,
-                    attention=maps if need_attention else None,
-                )
-            )
-        left_by_engine = any(part.left_by_engine for part in parts)
-        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
-
-    def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
-        ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids
-        weights = part.forced[rank].attention
-        assert weights is not None
-        return AttentionMap(self.tokenizer.source_pieces(part.ids), self.tokenizer.target_pieces([*ids, EOS]), weights)
-
-
-def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
-    """The alignment of a line from those of its parts; words are numbered through all of them."""
-    joined: list[tuple[int, int]] = []
-    source_offset = target_offset = 0
-    for source_pieces, target_pieces, weights in maps:
-        pairs, num_source, num_target = align_words(
-            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
+    def _assemble(self, parts: list[Part], need_alignment: bool, need_attention: bool) -> Translation:
+        return join(
+            parts,
+            self.tokenizer,
+            joiner=self.joiner,
+            sum_scores=not self.options.mbr,  # log-probabilities are summed; expected utilities are not
+            split_words=self.split_words if need_alignment else None,
+            need_attention=need_attention,
         )
-        joined += [(source + source_offset, target + target_offset) for source, target in pairs]
-        source_offset, target_offset = source_offset + num_source, target_offset + num_target
-    return sorted(joined)
-
-
-def _num_pieces(source_ids: Sequence[int]) -> int:
-    """Without EOS, as the limit on training text counts them."""
-    return len(source_ids) - 1

@@ -1,0 +1,127 @@
+"""Lines divided into the parts that a model translates, and their translations joined again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from translator.data.normalization import is_blank
+from translator.decoding.alignment import SplitWords, align_words
+from translator.decoding.forced_decoding import Forced
+from translator.decoding.hypotheses import Hypothesis
+from translator.decoding.interfaces import AttentionMap, Output, TextTokenizer, Translation
+from translator.decoding.segments import fit, split_sentences
+from translator.ids import EOS
+
+
+@dataclass
+class Part:
+    """A stretch of a line that the model translates at once, and what was found for it."""
+
+    line: int
+    ids: list[int]
+    seed: int
+    prefix: list[int]
+    is_first: bool  # of its line
+    left_by_engine: bool = False
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    forced: list[Forced] = field(default_factory=list)
+
+    def hypothesis(self, rank: int) -> Hypothesis:
+        """The hypothesis of this rank, or the last one if there are fewer."""
+        return self.hypotheses[min(rank, len(self.hypotheses) - 1)]
+
+
+def divide(
+    lines: Sequence[str],
+    tokenizer: TextTokenizer,
+    *,
+    prefixes: Sequence[list[int]] | None = None,
+    max_pieces: int = 0,
+    at_sentences: bool = False,
+    first_line: int = 0,
+) -> list[Part]:
+    """The parts of all lines that are not blank: whole lines, their sentences, or what `max_pieces` allows.
+
+    Samples depend on the number of a line in the whole text, which begins at `first_line`.
+    """
+    filled = [index for index, text in enumerate(lines) if not is_blank(text)]
+    encoded = tokenizer.encode_source([lines[index] for index in filled])
+    parts: list[Part] = []
+    for line, ids in zip(filled, encoded, strict=True):
+        pieces = [ids]
+        if at_sentences or 0 < max_pieces < _num_pieces(ids):
+            pieces = tokenizer.encode_source(_stretches(lines[line], tokenizer, max_pieces, at_sentences))
+        # Text may have no pieces at all, if the vocabulary knows none of its characters.
+        pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
+        for number, ids in enumerate(pieces):
+            seed = (first_line + line) * 1_000_003 + number
+            prefix = prefixes[line] if prefixes and number == 0 else []
+            parts.append(Part(line, ids, seed, prefix, is_first=number == 0))
+    return parts
+
+
+def _stretches(text: str, tokenizer: TextTokenizer, max_pieces: int, at_sentences: bool) -> list[str]:
+    def count_pieces(texts: Sequence[str]) -> list[int]:
+        return [_num_pieces(ids) for ids in tokenizer.encode_source(list(texts))]
+
+    sentences = split_sentences(text) if at_sentences else [text]
+    if max_pieces == 0:
+        return sentences
+    return [part for sentence in sentences for part in fit(sentence, max_pieces, count_pieces)]
+
+
+def _num_pieces(source_ids: Sequence[int]) -> int:
+    """Without EOS, as the limit on training text counts them."""
+    return len(source_ids) - 1
+
+
+def join(
+    parts: Sequence[Part],
+    tokenizer: TextTokenizer,
+    *,
+    joiner: str,
+    sum_scores: bool,
+    split_words: SplitWords | None = None,
+    need_attention: bool = False,
+) -> Translation:
+    """The translations of a line from those of its parts: the best of each part form the best, and so on.
+
+    With `split_words` they are aligned, word by word.
+    """
+    outputs = []
+    for rank in range(max(len(part.hypotheses) for part in parts)):
+        chosen = [part.hypothesis(rank) for part in parts]
+        texts = tokenizer.decode_target([hypothesis.ids for hypothesis in chosen])
+        maps = [_attention_map(part, rank, tokenizer) for part in parts] if split_words or need_attention else []
+        mean = sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen)
+        outputs.append(
+            Output(
+                text=joiner.join(text for text in texts if text),
+                score=sum(hypothesis.score for hypothesis in chosen) if sum_scores else mean,
+                normalized_score=mean,
+                num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
+                alignment=join_alignments(maps, split_words) if split_words else None,
+                attention=maps if need_attention else None,
+            )
+        )
+    left_by_engine = any(part.left_by_engine for part in parts)
+    return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
+
+
+def _attention_map(part: Part, rank: int, tokenizer: TextTokenizer) -> AttentionMap:
+    weights = part.forced[rank].attention
+    assert weights is not None
+    target_pieces = tokenizer.target_pieces([*part.hypothesis(rank).ids, EOS])
+    return AttentionMap(tokenizer.source_pieces(part.ids), target_pieces, weights)
+
+
+def join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
+    """The alignment of a line from those of its parts; words are numbered through all of them."""
+    joined: list[tuple[int, int]] = []
+    source_offset = target_offset = 0
+    for source_pieces, target_pieces, weights in maps:
+        pairs, num_source, num_target = align_words(
+            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
+        )
+        joined += [(source + source_offset, target + target_offset) for source, target in pairs]
+        source_offset, target_offset = source_offset + num_source, target_offset + num_target
+    return sorted(joined)
