@@ -10,8 +10,10 @@ from translator.training.interfaces import NO_MOMENT, LossOutput, Moment
 from translator.training.objectives.cross_entropy import CrossEntropy
 from translator.training.schedule import LearningRate
 from translator.training.signals import Interruption
+from translator.training.trainer import TrainingResult
 
 POLL_SECONDS = 0.1
+LIMIT = 200.0  # seconds, in most tests of max_time
 
 
 class FakeTime:
@@ -69,3 +71,23 @@ def timed_trainer(folder: Path, clock: FakeTime, rates: list[float] | None = Non
 
     trainer.validator = slow_validator  # type: ignore[assignment]
     return trainer
+
+
+def finish(trainer: Any, clock: FakeTime, *, test: bool = True) -> tuple[TrainingResult, bool]:
+    """Trains and scores a test set as `translator.train` does; returns whether there was time for the test set."""
+    result = trainer.fit()
+    is_tested = test and trainer.deadline.test(lambda: clock.work(clock.validation) or True) is True
+    clock.now += trainer.time.exit_seconds
+    return result, is_tested
+
+
+def slower_when_training_ends(trainer: Any, clock: FakeTime, factor: float) -> None:
+    """The machine is as before until the plan says that the time for training is over."""
+    reason_to_stop, usual = trainer.plan.reason_to_stop, clock.validation
+
+    def watching(progress: Any) -> str | None:
+        reason: str | None = reason_to_stop(progress)
+        clock.validation = factor * usual if reason else usual
+        return reason
+
+    object.__setattr__(trainer.plan, "reason_to_stop", watching)
