@@ -89,17 +89,8 @@ def _train(
     signals = StopSignals()
     interruption = Interruption(signals, ranks)
     build = partial(build_validator, config, data, model, execution, ranks, interrupted=interruption.requested)
-    validator = build()
-    assert validator is not None
-    if num_held_out is None:
-        test_validator = build(split="test")
-    else:
-        validator, test_validator = validator.limited(slice(num_held_out)), None
     kept = KeptTranslations()
-    if test_validator is not None:
-        test_validator = kept.watch(test_validator)
-    else:
-        validator = kept.watch(validator)
+    validator, test_validator = _validators(build, kept, num_held_out)
     _probe(model, validator)
     rehearse_validation(config, data, model, validator, execution)
     if config.trainer.compile:
@@ -141,11 +132,26 @@ def _train(
                     if num_held_out is None:
                         is_late = _lateness(config, trainer, kept.num_sentences)
                         page = EndReport(config, data, directory, monitor.notify, is_late)
-                        split, judged = ("test", test_validator) if test_validator else ("valid", validator)
-                        figures = (test.figures() if test else {}) if test_validator else result.final
-                        page.write(split, judged, kept.with_scores(figures))
+                        if test_validator is None:
+                            page.write("valid", validator, kept.with_scores(result.final))
+                        else:
+                            page.write("test", test_validator, kept.with_scores(test.figures() if test else {}))
             result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
+
+
+def _validators(
+    build: Callable[..., Validator | None], kept: KeptTranslations, num_held_out: int | None
+) -> tuple[Validator, Validator | None]:
+    """The validator and, if there is a test set, its own; `kept` keeps the translations that the report shows."""
+    validator = build()
+    assert validator is not None
+    if num_held_out is not None:
+        return kept.watch(validator.limited(slice(num_held_out))), None
+    test_validator = build(split="test")
+    if test_validator is None:
+        return kept.watch(validator), None
+    return validator, kept.watch(test_validator)
 
 
 def _open_monitor(config: Config, data: PreparedData, model: Seq2Seq, directory: RunDirectory, ranks: Ranks) -> Monitor:

@@ -35,24 +35,8 @@ def report(
     """
     progress, test_figures = result.progress, test.figures() if test is not None else None
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    figures = {
-        "validation": result.final or None,
-        "test": test_figures,
-        "left_out": list(left_out),
-        "final_weights": result.final_weights,
-        "stopped_by": result.stopped_by,
-        "num_updates": progress.update,
-        "num_epochs": progress.epoch,
-        "num_target_tokens": progress.num_tokens,
-        "num_skipped": progress.num_skipped,
-        "num_parameters": num_parameters,
-        "seconds": progress.seconds,
-        "seed": config.seed,
-        "versions": versions(),
-        "history": progress.history,
-    }
     with explain_write_errors(f"run_dir={directory.path}", ANOTHER_FOLDER):  # resuming then ends at once and writes it
-        write_json(directory.metrics, figures)
+        write_json(directory.metrics, _metrics(result, test_figures, left_out, num_parameters, config.seed))
     source, target = config.data.source, config.data.target
     summary = {
         "model": f"{config.model.kind}, {num_parameters:,} parameters, {result.final_weights}",
@@ -74,6 +58,33 @@ def report(
             f"trainer.max_time={config.trainer.max_time} left no time for {_listed(left_out)};"
             f" resume={directory.path} makes up for it, and trains on if a longer trainer.max_time is given"
         )
+
+
+def _metrics(
+    result: TrainingResult,
+    test_figures: dict[str, Any] | None,
+    left_out: Sequence[str],
+    num_parameters: int,
+    seed: int,
+) -> dict[str, Any]:
+    """The contents of metrics.json."""
+    progress = result.progress
+    return {
+        "validation": result.final or None,
+        "test": test_figures,
+        "left_out": list(left_out),
+        "final_weights": result.final_weights,
+        "stopped_by": result.stopped_by,
+        "num_updates": progress.update,
+        "num_epochs": progress.epoch,
+        "num_target_tokens": progress.num_tokens,
+        "num_skipped": progress.num_skipped,
+        "num_parameters": num_parameters,
+        "seconds": progress.seconds,
+        "seed": seed,
+        "versions": versions(),
+        "history": progress.history,
+    }
 
 
 def _listed(names: Sequence[str]) -> str:

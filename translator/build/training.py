@@ -48,51 +48,59 @@ def build_trainer(
     reserved_seconds: float = 0.0,
     started: float | None = None,
 ) -> Trainer:
-    """`work_after_fit` is the time the test set takes afterwards, in validations; `started` as for `Trainer`.
+    """`work_after_fit` is how long the test set takes afterwards, in validations; `started` is as for `Trainer`.
 
-    Of `trainer.max_time`, `reserved_seconds` are not the trainer's.
+    The trainer leaves `reserved_seconds` of `trainer.max_time` for what comes after it.
     """
     trainer, optim = config.trainer, config.optim
-    max_seconds = None if trainer.max_seconds is None else max(0.0, trainer.max_seconds - reserved_seconds)
+    optimizer = build_optimizer(
+        model,
+        name=optim.name,
+        learning_rate=optim.learning_rate,
+        betas=optim.betas,
+        eps=optim.eps,
+        weight_decay=optim.weight_decay,
+    )
+    learning_rate = LearningRate(
+        optim.schedule, optim.learning_rate, optim.warmup_updates, optim.decay_share, optim.final_ratio
+    )
     return Trainer(
         model=model,
         loss=build_loss(optim),
-        optimizer=build_optimizer(
-            model,
-            name=optim.name,
-            learning_rate=optim.learning_rate,
-            betas=optim.betas,
-            eps=optim.eps,
-            weight_decay=optim.weight_decay,
-        ),
-        learning_rate=LearningRate(
-            optim.schedule, optim.learning_rate, optim.warmup_updates, optim.decay_share, optim.final_ratio
-        ),
+        optimizer=optimizer,
+        learning_rate=learning_rate,
         loader=loader,
         validator=validator,
         estimate_validation=partial(estimate_validation, validator),
         checkpoints=CheckpointStore(run.checkpoints, keep_best=trainer.keep_best, keep_last=trainer.keep_last),
         weights_file=run.weights,
         monitor=monitor,
-        settings=TrainerSettings(
-            max_updates=trainer.max_updates,
-            max_epochs=trainer.max_epochs,
-            batches_per_epoch=loader.batches_per_epoch,
-            max_seconds=max_seconds,
-            update_tokens=trainer.update_tokens,
-            validate_every=trainer.validate_every,
-            save_every=trainer.save_every,
-            patience=trainer.patience,
-            best_metric=trainer.best_metric,
-            average=trainer.average,
-            clip_norm=optim.clip_norm,
-            max_skipped=trainer.max_skipped,
-            work_after_fit=work_after_fit,
-        ),
+        settings=_settings(config, loader.batches_per_epoch, work_after_fit, reserved_seconds),
         execution=execution,
         ranks=ranks,
         interruption=interruption or Interruption(),
         ema=ExponentialMovingAverage(model, trainer.ema_decay) if trainer.ema_decay else None,
         teacher_forcing=teacher_forcing_of(config.model),
         started=started,
+    )
+
+
+def _settings(
+    config: Config, batches_per_epoch: int, work_after_fit: float, reserved_seconds: float
+) -> TrainerSettings:
+    trainer = config.trainer
+    return TrainerSettings(
+        max_updates=trainer.max_updates,
+        max_epochs=trainer.max_epochs,
+        batches_per_epoch=batches_per_epoch,
+        max_seconds=None if trainer.max_seconds is None else max(0.0, trainer.max_seconds - reserved_seconds),
+        update_tokens=trainer.update_tokens,
+        validate_every=trainer.validate_every,
+        save_every=trainer.save_every,
+        patience=trainer.patience,
+        best_metric=trainer.best_metric,
+        average=trainer.average,
+        clip_norm=config.optim.clip_norm,
+        max_skipped=trainer.max_skipped,
+        work_after_fit=work_after_fit,
     )
