@@ -54,7 +54,7 @@ class Translator(LineTranslator):
         for folder, run in zip(folders[1:], runs[1:], strict=True):
             if run.tokenizer.fingerprint != runs[0].tokenizer.fingerprint:
                 raise UserError(
-                    f"--model {folder}: its vocabulary is not that of {folders[0]}; an ensemble needs runs that were "
+                    f"{folder}: its vocabulary is not that of {folders[0]}; an ensemble needs runs that were "
                     "trained on the same data with the same tokenizer options"
                 )
         models = [run.model for run in runs]

@@ -18,6 +18,7 @@ from translator.evaluation.report import evaluate_texts
 from translator.evaluation.texts import guess_language, require_equal_lengths
 from translator.files.lines import read_lines
 from translator.kernels.allocator import keep_memory
+from translator.runs.directory import find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
@@ -64,6 +65,8 @@ def _outputs(
         return hypotheses, language, None
     assert sources is not None
     require_equal_lengths(texts)
+    for run in options.model:
+        find_weights(resolve_run(run), "--model")  # refuses what is not a run
     system = System(options.model, options)
     hypotheses = system.translate(sources)
     alignment = None

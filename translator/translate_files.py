@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
-    weights = [find_weights(model) for model in models]
+    weights = [find_weights(model, "--model") for model in models]
     for model in models:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")

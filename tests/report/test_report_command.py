@@ -105,7 +105,7 @@ def test_stored_translations_are_not_made_again(corpora: Path, tmp_path: Path, m
     ("arguments", "expected"),
     [
         (["{run}", "--source", "a.en"], "--source: needs --reference"),
-        (["missing"], "--model missing: no such directory"),
+        (["missing"], "missing: no such directory; give the directory of a training run"),
         (["{run}", "--source", "a.en", "--reference", "b.de"], "a.en: no such file"),
         (["{run}", "--gold-alignment", "{corpora}/train.en"], "is not an alignment"),
         (["{run}", "--source", "{corpora}/test.en", "--reference", "{corpora}/train.de"], "lines"),
