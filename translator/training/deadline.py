@@ -1,9 +1,9 @@
-"""The deadline of a run with `trainer.max_time`: work that does not fit is left out, so that the program ends in time.
+"""The deadline of a run with `trainer.max_time`: work that does not fit is skipped, so that the program ends on time.
 
-`RunTime` plans the end so that everything fits. Where the machine becomes too slow for that, or the time was too short
-from the beginning, work is left out in this order: the average of checkpoints, the final validation if an earlier one
-has found good weights, the test set, and last the only validation, in which case the weights are published as they are.
-Work that has begun is given up when its time is up, as it would be after a signal: the weights are not touched by it.
+`RunTime` plans the end so that everything fits. If the machine becomes too slow for that, or the limit was too short to
+begin with, work is skipped in this order: the average of checkpoints, the final validation if an earlier one has found
+good weights, the test set, and last the only validation, in which case the weights are published as they are. Work in
+progress is abandoned when its time is up, as it would be after a signal; the weights are not affected.
 """
 
 import math

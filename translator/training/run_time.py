@@ -1,8 +1,8 @@
 """The time of a run: how much has passed, and how much of `max_time` must be reserved for its end.
 
-The end is the last validation, that of an average, the test set and the report. What it takes is estimated from the
-validations made so far, with a margin that grows where the machine has become slower or is noisy. `Deadline` sees to it
-that the run ends in time where that was not enough.
+The end consists of the last validation, that of an average, the test set and the report. Its duration is estimated from
+the validations so far, with a margin that grows if the machine has slowed down or is noisy. If that is not enough,
+`Deadline` still ends the run on time.
 """
 
 import math
