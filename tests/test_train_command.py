@@ -183,7 +183,7 @@ def test_what_max_time_left_out_is_named_and_made_up_for_by_resuming(
     messages = capsys.readouterr().err
     assert "trainer.max_time=0.1s left no time for the final validation and the test set; " in messages
     assert "resume=run makes up for it" in messages
-    assert "not scored (max_time was over)" in messages
+    assert "not scored (max_time was up)" in messages
 
     figures = start("resume=run")
     assert figures["num_updates"] == 1
@@ -198,7 +198,7 @@ def test_what_max_time_left_out_is_named_and_made_up_for_by_resuming(
     assert len(list((tmp_path / "latest").iterdir())) == len(RunDirectory(tmp_path / "run").contents)
 
     start("resume=run")
-    complete = "run: complete, after 1 updates; train on with other limits, such as resume=run trainer.max_time=0.2s"
+    complete = "run: complete, after 1 updates; to train longer, give resume=run trainer.max_time=0.2s"
     assert capsys.readouterr().err.strip() == complete
 
 

@@ -140,7 +140,7 @@ def test_a_killed_translation_is_resumed_without_losing_or_redoing_a_line(tmp_pa
         partial.write(b"HALF A LI")  # what a kill in the middle of writing leaves behind
     resumed = start("in.txt", "-o", "out.txt", "--resume", cwd=tmp_path).finish(timeout=60)
     assert resumed.returncode == 0
-    assert f"Going on after line {num_done}" in resumed.stderr
+    assert f"Continuing after line {num_done}" in resumed.stderr
     assert f"Translated {1_000 - num_done:,} lines" in resumed.stderr
     assert (tmp_path / "out.txt").read_bytes().decode() == expected
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]

@@ -37,7 +37,7 @@ def test_killed_and_resumed_is_the_same_bit_for_bit(model: str, tmp_path: Path) 
     assert messages == ""
     assert out.count("killed 0.") >= 1
     assert len(re.findall(r"^  [a-z ]+  .+  equal$", out, re.MULTILINE)) == 8
-    assert "The same bit for bit" in out
+    assert "Identical bit for bit" in out
     assert not list((tmp_path / "temporary").glob("verify_resume*"))
     assert not (tmp_path / "runs").exists()
 

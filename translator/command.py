@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 def exit_code(name: str, run: Callable[[], int | None]) -> int:
     """Runs a command and returns its exit code: 2 after a UserError, 130 after Ctrl-C, 141 after a broken pipe."""
     _open_standard_streams()
-    atexit.register(gc.freeze)  # otherwise Python looks for garbage among all objects of all libraries, for a second
+    atexit.register(gc.freeze)  # otherwise Python spends a second collecting garbage at exit
     try:
         code = run() or 0
     except UserError as error:

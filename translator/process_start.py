@@ -1,4 +1,4 @@
-"""When this process was started: importing takes seconds, which count towards `trainer.max_time` like all others."""
+"""When this process was started: imports take seconds, which count towards `trainer.max_time` too."""
 
 import os
 import time
@@ -10,7 +10,7 @@ _LONGEST_START = 600.0  # seconds until then; a longer time means that the syste
 
 
 def process_started() -> float:
-    """On the clock of `time.monotonic`; elsewhere than on Linux, when the package was imported."""
+    """On the clock of `time.monotonic`; except on Linux, when the package was imported."""
     with suppress(OSError, ValueError, IndexError, AttributeError):
         fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # field 22 of proc(5), starttime

@@ -50,7 +50,7 @@ def show_progress(
 
 @contextmanager
 def _after(seconds: float, show: Callable[[], object]) -> Iterator[None]:
-    """Calls `show` once the block has taken so long, even if nothing is done yet: the first step may be the longest."""
+    """Calls `show` if the block takes that long, even if nothing is done yet: the first step may be the longest."""
     timer = threading.Timer(seconds, show)
     timer.daemon = True
     timer.start()

@@ -161,10 +161,10 @@ def _open_monitor(config: Config, data: PreparedData, model: Seq2Seq, directory:
 
 
 def _lateness(config: Config, trainer: Trainer, num_sentences: int) -> Callable[[], bool]:
-    """Says whether what could be left out should be, because the user wants to stop or the time is over.
+    """Tells whether to skip the rest of the report, because the user wants to stop or the time is up.
 
-    On a machine with other work the report takes longer: by as much as this process had less than one core until now.
-    It is not begun unless all of it fits, and sections are left out from when half of it no longer does.
+    On a busy machine the report takes longer, in proportion to the share of a core that this process has had so far.
+    It is not started unless all of it fits, and sections are skipped once half of it would no longer fit.
     """
     limit = config.trainer.max_seconds
     if limit is None or not trainer.deadline.is_binding:
@@ -194,15 +194,14 @@ def _stopped_late(
 
 
 def _finished(config: Config, ranks: Ranks) -> RunOutcome | None:
-    """The outcome of the run to be resumed where nothing is left to be done, which the first rank finds out."""
+    """The outcome of the run to be resumed if there is nothing left to do; the first rank decides."""
     outcome = finished_outcome(config) if ranks.is_main and config.resume and is_complete(config) else None
     if outcome is not None:
         seconds = config.trainer.max_seconds
         limit = f"max_time={format_seconds(2 * seconds)}" if seconds else f"max_updates={2 * outcome.num_updates}"
         more = f"resume={outcome.run_dir} trainer.{limit}"
         print(
-            f"{outcome.run_dir}: complete, after {outcome.num_updates:,} updates; train on with other limits, such as"
-            f" {more}",
+            f"{outcome.run_dir}: complete, after {outcome.num_updates:,} updates; to train longer, give {more}",
             file=sys.stderr,
         )
     result: RunOutcome | None = ranks.gather(outcome)[0]
@@ -229,7 +228,7 @@ class _Stopped(BaseException):
 
 
 def run_all() -> int:
-    """Every run that the command line asks for, and a table where they are several."""
+    """Every run that the command line asks for, and a table if there are several."""
     outcomes: list[RunOutcome] = []
     codes: list[int] = [0]
     starts = chain([process_started()], repeat(None))  # the time of a later run of a sweep begins with that run

@@ -41,7 +41,7 @@ def report(
     summary = {
         "model": f"{config.model.kind}, {num_parameters:,} parameters, {result.final_weights}",
         "training": f"{progress.update:,} updates, {progress.epoch} epochs, {format_seconds(progress.seconds)}",
-        "validation": _describe(result.final) if result.final else "none (max_time was over)",
+        "validation": _describe(result.final) if result.final else "none (max_time was up)",
         "test": _describe(test_figures) if test_figures else _why_no_test(left_out),
         "signature": _signature(result.final or test_figures),
         "all figures": str(directory.metrics),
@@ -56,7 +56,7 @@ def report(
     if left_out:
         monitor.notify(
             f"trainer.max_time={config.trainer.max_time} left no time for {_listed(left_out)};"
-            f" resume={directory.path} makes up for it, and trains on if a longer trainer.max_time is given"
+            f" resume={directory.path} makes up for it, and trains longer if trainer.max_time is raised"
         )
 
 
@@ -94,7 +94,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _why_no_test(left_out: Sequence[str]) -> str:
-    return "not scored (max_time was over)" if TEST in left_out else "none (data.test is not given)"
+    return "not scored (max_time was up)" if TEST in left_out else "none (data.test is not given)"
 
 
 def _signature(figures: dict[str, Any] | None) -> str:

@@ -156,7 +156,7 @@ class _Session:
                 self._advance(digest, [line])
             if isinstance(file, OutputFile) and file.resumed:
                 file.check_input(digest.hexdigest())
-                say(f"Going on after line {first_line} of {output}.")
+                say(f"Continuing after line {first_line} of {output}.")
             prefixes = self._prefixes(first_line)
             if not first_line and self.format.heading:
                 file.write(self.format.heading, 0, digest.hexdigest())

@@ -45,7 +45,7 @@ def test_ranks_with_the_same_options_and_text_are_accepted() -> None:
 def test_another_corpus_is_refused_in_one_line_that_names_it() -> None:
     with pytest.raises(UserError) as refusal:
         check_same_data(prepared(), ranks(0, {}, {"training text": ["a", "x"], "tokenizer": "y"}))
-    assert str(refusal.value).startswith("rank 2 on far has another training text, tokenizer than rank 0: ")
+    assert str(refusal.value).startswith("rank 2 on far does not have the same training text, tokenizer as rank 0: ")
     assert "\n" not in str(refusal.value)
 
 

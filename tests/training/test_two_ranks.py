@@ -153,7 +153,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_is_named(tmp_path: Path) -> None
     assert second.returncode == -signal.SIGKILL
     assert first.returncode not in (0, -signal.SIGKILL)
     assert "UserError: rank 0 of 2" in first.stderr, "which a command shows without a traceback"
-    assert "rank 1 gives no sign of life" in first.stderr
+    assert "rank 1 does not respond" in first.stderr
 
 
 def test_buckets_keep_every_tensor_in_order() -> None:

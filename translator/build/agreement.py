@@ -29,7 +29,7 @@ def check_same_data(data: PreparedData, ranks: Ranks) -> None:
     for rank, host, first, other in _compared(_contents(data), ranks):
         names = ", ".join(_unequal(first, other))
         remedy = "copy the same files to all machines, or keep them in a shared folder"
-        refuse_together(ranks, f"rank {rank} on {host} has another {names} than rank 0: {remedy}")
+        refuse_together(ranks, f"rank {rank} on {host} does not have the same {names} as rank 0: {remedy}")
 
 
 def _compared(own: dict[str, Any], ranks: Ranks) -> Iterator[tuple[int, str, dict[str, Any], dict[str, Any]]]:

@@ -40,7 +40,7 @@ def _check_workers(config: Config) -> None:
         ("trainer.threads", config.trainer.threads),
         ("data.num_processes", config.data.num_processes),
     ):
-        remedy = f"this machine has {num_cores} cores; give 0 to let the number follow from that"
+        remedy = f"this machine has {num_cores} cores; give 0 for one for each core"
         require(number <= MOST_PER_CORE * num_cores, option, number, remedy)
 
 

@@ -1,4 +1,4 @@
-"""The report that is written when training ends: quick, because nothing is translated for it, and never in the way."""
+"""The report written when training ends: quick, because nothing is translated for it, and never a reason to fail."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,11 +19,11 @@ from translator.training.validation import Validator
 from translator.training.validation_result import TextScores
 
 QUICK_PAIRS = 30_000  # of the training text, whose words are counted
-_SHARE_OF_TIME = 0.03  # of trainer.max_time, at most, is reserved for the report
+_SHARE_OF_TIME = 0.03  # at most this share of trainer.max_time is reserved for the report
 # Measured on one core of a machine that trains the demo corpus: seconds for starting, for each thousand sentences of
 # the held-out set and for each thousand pairs of training text; twice as much is reserved.
 _SECONDS = 1.0, 1.5, 0.09
-_MOST_EQUALS = 2  # are enough to know that the scores alone do not tell them apart
+_MOST_EQUALS = 2  # enough to know that the scores do not identify them
 _Scored = tuple[dict[str, float], list[str]]  # scores by metric, and the translations that have them
 Score = Callable[[list[str], list[str], list[str]], TextScores]
 
@@ -63,8 +63,8 @@ class KeptTranslations:
     def with_scores(self, figures: dict[str, Any]) -> list[str] | None:
         """The translations that have exactly these scores.
 
-        None where an earlier process made them, or where others have the same scores, as those of models that have
-        hardly begun to learn do.
+        None where an earlier process made them, or where others have the same scores, as happens with models that
+        have hardly begun to learn.
         """
         candidates = [*chain.from_iterable(equals for _, equals in self._best.values()), self._latest]
         found = [texts for values, texts in candidates if values and values.items() <= figures.items()]
@@ -80,7 +80,7 @@ def reserved_seconds(config: Config, num_sentences: int) -> float:
 
 
 def core_seconds(num_sentences: int) -> float:
-    """How long the report takes where a core is free for it."""
+    """How long the report takes on an idle core."""
     start, per_thousand_sentences, per_thousand_pairs = _SECONDS
     return start + per_thousand_sentences * num_sentences / 1_000 + per_thousand_pairs * QUICK_PAIRS / 1_000
 
@@ -93,10 +93,10 @@ class EndReport:
     data: PreparedData
     run: RunDirectory
     notify: Callable[[str], None]
-    is_late: Callable[[], bool]  # asked again and again: there is no more time, or the user wants to stop
+    is_late: Callable[[], bool]  # polled: there is no more time, or the user wants to stop
 
     def write(self, split: str, held_out: Validator, hypotheses: Sequence[str] | None) -> Path | None:
-        """The page, or None if it was not wanted, there was no time, or it failed, which is said but is no error."""
+        """The page, or None if it is switched off, there was no time, or it failed, which only causes a warning."""
         command = f"python -m translator.report {self.run.path}"
         path = self.run.report
         try:
@@ -109,7 +109,7 @@ class EndReport:
                 return None
             write_text(path, self._page(split, held_out, hypotheses, command))
             self.notify(f"report       {path}")
-        except Exception as error:  # a report must never spoil a training that went well
+        except Exception as error:  # a failed report must not fail a successful training run
             self.notify(f"warning: the report could not be written ({reason(error)}); make it with {command}")
             return None
         return path

@@ -94,7 +94,7 @@ def _held_out(request: ReportRequest, config: Config) -> tuple[HeldOut, str]:
 
 
 def _open_existing(data: DataConfig) -> Splits:
-    """The corpora of a run as they are; unlike training, a report generates nothing that is missing."""
+    """The corpora of a run; unlike training, a report does not generate missing ones."""
     try:
         if isinstance(data, DemoDataConfig):
             train, valid, test = (str(Path(data.folder) / split) for split in ("train", "valid", "test"))
@@ -103,7 +103,7 @@ def _open_existing(data: DataConfig) -> Splits:
             )
         return open_splits(data)
     except UserError as error:
-        raise UserError(f"{error}; the report needs the corpora of the run where they were, or {REMEDY}") from error
+        raise UserError(f"{error}; the report needs the run's corpora in their original place, or {REMEDY}") from error
 
 
 def _gold_file(data: DataConfig, split: str) -> Path | None:

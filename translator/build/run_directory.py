@@ -48,7 +48,7 @@ def decide_resume(config: Config, ranks: Ranks) -> Config:
 
 
 def _with_tuned_search(config: Config, run: RunDirectory) -> Config:
-    """The options of a command line that does not know which search `tune` has chosen for the run since."""
+    """The options as the command line gives them, without the search that `tune` has since chosen for the run."""
     if not run.tuning.exists():
         return config
     saved = load_file(run.config).decode

@@ -80,7 +80,7 @@ def _learned_positions(model: Seq2Seq) -> Iterator[tuple[str, View]]:
             here, around = torch.zeros(1, dtype=torch.long), torch.arange(-_FARTHEST, _FARTHEST + 1)
             device = module.weight.device
             values = module(here.to(device), around.to(device))[0, :, 0]  # (H, offsets)
-            if side == "decoder":  # which sees nothing after itself
+            if side == "decoder":  # which is causal
                 values = values[:, : _FARTHEST + 1]
             title = f"relative positions: what the {side} adds to the scores"
             yield (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from translator.files.lines import Line
 
-FIRST_CHUNK = 64  # lines; small, so that the first answers come soon
+FIRST_CHUNK = 64  # lines; small, so that the first translations appear soon
 LARGEST_CHUNK = 4_096  # lines; large, so that there are many to sort by length
 CHUNK_BYTES = 4_000_000
 
@@ -25,7 +25,7 @@ def chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
 
 
 def available_chunks(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """The lines that have arrived, as soon as there is one: for a conversation through a pipe."""
+    """The lines that have arrived, as soon as there is one: for interactive use through a pipe."""
     waiting: queue.Queue[Line | BaseException | None] = queue.Queue(LARGEST_CHUNK)
 
     def read() -> None:

@@ -28,7 +28,7 @@ class LineTranslator:
     `normalize` is applied to each line first. A line with more than `max_pieces` pieces is translated in parts, whose
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
-    step of a search; where it says so, the translation is given up with `Interrupted`. `make_utility` gives the utility
+    step of a search; once it returns True, `Interrupted` is raised. `make_utility` gives the utility
     that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can.
     """
 
@@ -66,7 +66,7 @@ class LineTranslator:
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
         """The best translation of every line, in the order of the lines; a blank line stays blank.
 
-        `advance` is told how many more lines are done, whenever there are some, from whichever thread did them.
+        `advance` is called with the number of further lines done, from whichever thread did them.
         """
         return [translation.outputs[0].text for translation in self.translate_fully(lines, advance=advance)]
 
@@ -148,7 +148,7 @@ class LineTranslator:
         return alignments
 
     def _forbidden(self) -> Spellings:
-        """The spellings of the words that must not be written; found anew when the words change."""
+        """The spellings of the forbidden words; computed again when the words change."""
         if self.options.forbid != self._spelled[0]:
             spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
             self._spelled = list(self.options.forbid), spelled
@@ -176,7 +176,7 @@ class LineTranslator:
         return source, source != PAD  # (B, S)
 
     def _ranking(self) -> Callable[[list[Hypothesis]], list[Hypothesis]]:
-        """What is made of the hypotheses of a search: with minimum Bayes risk, the best by expected utility."""
+        """How the hypotheses of a search are ranked: with minimum Bayes risk, by expected utility."""
         if self.options.mbr == 0:
             return lambda hypotheses: hypotheses
         if self.make_utility is None:

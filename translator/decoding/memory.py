@@ -1,4 +1,4 @@
-"""How much memory a search needs and how much there is, so that batches fit and what cannot fit is refused."""
+"""How much memory a search needs and how much there is: batches must fit, and options that cannot are refused."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +20,7 @@ _PIECES = 4  # tensors of the size of all hypotheses: running ones, finished one
 
 
 class SearchMemory:
-    """The memory that is there for the searches of a text, and what each sentence needs of it."""
+    """The memory available for translating a text, and how much of it each sentence needs."""
 
     def __init__(self, model: Seq2Seq, vocab_size: int, options: SearchOptions, device: torch.device) -> None:
         self.model = model
@@ -79,7 +79,7 @@ def _of_the_machine(table: Path = Path("/proc/meminfo")) -> int | None:
 
 
 def _of_the_container(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What a control group leaves (version 2); files that it has read can be forgotten again."""
+    """What a control group leaves (version 2); cached files can be evicted."""
     with suppress(OSError, ValueError):
         limit = int((folder / "memory.max").read_text(encoding="ascii"))  # or "max": no limit
         used = int((folder / "memory.current").read_text(encoding="ascii"))

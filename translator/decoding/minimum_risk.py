@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from translator.decoding.hypotheses import Hypothesis
 
-# The utility of each of some texts with each of them as the reference: U[hypothesis, reference].
+# The utility of every text with every other one as its reference: U[hypothesis, reference].
 PairwiseUtility = Callable[[Sequence[str]], npt.NDArray[np.float64]]
 
 

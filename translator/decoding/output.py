@@ -188,7 +188,7 @@ class OutputFile:
     def close(self) -> None:
         """Leaves the partial file for `--resume`, unless it is empty."""
         if not self.file.closed:
-            with suppress(OSError):  # what could not be written has been reported
+            with suppress(OSError):  # already reported
                 self.file.close()
             if self.num_lines == 0:
                 self.partial.unlink(missing_ok=True)

@@ -26,7 +26,7 @@ def for_each(
 
     A single item has all threads to itself. Items are begun in order. torch lets other Python threads run while it
     computes. The function's second argument tells whether the work has been abandoned, after an error or Ctrl-C; it
-    should ask often and then return or raise at once, since a process cannot end before its threads.
+    should poll it and then return or raise at once, since a process cannot end before its threads.
     """
     abandoned = threading.Event()
     num_together = min(num_workers(device), len(items), at_most or len(items))

@@ -96,7 +96,7 @@ class RunDirectory:
             yield
 
     def begin_again(self) -> None:
-        """A finished run whose training continues is no longer finished, and its results are of other weights."""
+        """Removes the results of a finished run whose training continues: they belong to earlier weights."""
         for path in self.results:
             path.unlink(missing_ok=True)
 

@@ -1,7 +1,7 @@
 """A run's translations of a held-out set, kept in its folder so that nobody has to make them again.
 
 SPLIT.hypotheses.txt has one translation in each line. SPLIT.hypotheses.json says which weights, sources and search
-options they come from; where these are others, the file is not used.
+options they come from; if any of these has changed, the file is not used.
 """
 
 import hashlib

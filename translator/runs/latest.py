@@ -1,8 +1,8 @@
 """`latest` beside the runs, which leads to the newest one.
 
-It is a folder of links to what the run contains, except for its TensorBoard log. TensorBoard follows links, so that a
-link to the run itself would show it twice. Earlier versions made such a link, which is followed until the next run
-replaces it.
+It is a folder of links to what the run contains, except for its TensorBoard log. TensorBoard follows links, so a link
+to the run itself would show it twice. Earlier versions made such a link, which is followed until the next run replaces
+it.
 """
 
 import contextlib
@@ -121,7 +121,7 @@ def _make_links(run: RunDirectory, folder: Path) -> None:
 
 
 def _replace(latest: Path, new: Path, old: Path) -> None:
-    """A folder cannot take the place of another one in one step; whoever looks in between finds no `latest`."""
+    """A folder cannot replace another one atomically; for a moment there is no `latest`."""
     for attempt in range(_ATTEMPTS):
         with contextlib.suppress(FileNotFoundError):
             latest.rename(old)

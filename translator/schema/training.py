@@ -91,7 +91,7 @@ class TrainerConfig(Options):
 
     max_updates: int = option(10_000, "updates after which training ends", minimum=1)
     max_epochs: int = option(0, "epochs after which training ends; 0 = no limit", minimum=0)
-    max_time: str | None = option(None, "such as 20m or 1h30m: the schedule is fitted to it, with the final evaluation")
+    max_time: str | None = option(None, "of the whole run, such as 20m or 1h30m; the schedule fits it")
     batch_tokens: int = option(4_096, "target tokens in a micro-batch", minimum=1, maximum=MOST_TOKENS)
     update_tokens: int = option(
         0,

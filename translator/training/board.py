@@ -20,7 +20,7 @@ from translator.training.validation_result import ValidationResult
 GRADIENT_NORM = "weights/gradient_norm"  # of single parts of the model
 FINAL = "with_final_weights"
 _OUTPUTS = "outputs_"
-# Everything under train/ and validation/ that is no part of the loss.
+# Everything under train/ and validation/ that is not a part of the loss.
 _NO_PARTS = (
     *("loss", "perplexity", "gradient_norm", "learning_rate", "padding_share", "tokens_per_second"),
     *METRICS,
@@ -67,7 +67,7 @@ View = np.ndarray | Histogram  # a picture (height, width, 3) of bytes, or a his
 
 
 class Views(Protocol):
-    """Pictures and histograms by name: those of the beginning, and those that are worth drawing again."""
+    """Pictures and histograms by name: those drawn once at the start, and those worth redrawing."""
 
     def at_start(self) -> Mapping[str, View]: ...
 
@@ -96,7 +96,7 @@ class Board:
             self._show(self._views.at_start, update)
 
     def train(self, update: int, averages: Mapping[str, float], gradient_norms: Mapping[str, float]) -> None:
-        """Averages since the last such call, and the gradient norms of the parts of the model in this very update."""
+        """Averages since the last call, and the gradient norms of the parts of the model in this update."""
         finite = {name: norm for name, norm in gradient_norms.items() if math.isfinite(norm)}
         self._scalars(update, {f"train/{name}": value for name, value in averages.items()})
         self._scalars(update, {f"{GRADIENT_NORM}/{name}": norm for name, norm in finite.items()})
@@ -109,7 +109,7 @@ class Board:
         self._scalars(update, {f"validation/{name}": value for name, value in values.items()})
         for number, sample in enumerate(result.samples, 1):
             rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
-            text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # four spaces: shown as it is
+            text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # indented as Markdown code
             self._text(f"samples/{number}", text, update)
         self._show(lambda: {f"attention/{number}": image for number, image in enumerate(result.images, 1)}, update)
         if self._views is not None:

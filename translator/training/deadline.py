@@ -19,12 +19,12 @@ Result = TypeVar("Result")
 
 AVERAGE, VALIDATION, TEST = "the average of checkpoints", "the final validation", "the test set"
 
-_HOPELESS = 0.5  # of the time that work is expected to take: with less it is not begun
-_OVERRUN = 2.0  # times the expected time, after which a validation in the middle of training is given up …
+_HOPELESS = 0.5  # work is not started with less than this share of its expected time
+_OVERRUN = 2.0  # a validation during training is abandoned after this multiple of its expected time …
 _SHARE_OF_TRAINING = 1 / 4  # … unless that is less than this share of the time left for training
-_ESTIMATE_SHARE = 0.05  # of the whole time that estimating the time of a validation may take
-_UNKNOWN_SAVING = 0.1  # of a validation, for pictures, checkpoint and weights after it, until that was measured
-_UNKNOWN_TAIL = 0.15  # of a validation in which it cannot be given up, until that was measured
+_ESTIMATE_SHARE = 0.05  # share of max_time that estimating a validation may take
+_UNKNOWN_SAVING = 0.1  # of a validation, for saving its pictures, checkpoint and weights; until measured
+_UNKNOWN_TAIL = 0.15  # share of a validation that cannot be interrupted; until measured
 _TAIL_MARGIN = 1.5
 
 
@@ -36,11 +36,11 @@ class Deadline:
         self.interruption = interruption
         self.left_out: list[str] = []
         self._progress = Progress()
-        self._over_at: int | None = None  # update at which the time was over already when this process began to train
+        self._over_at: int | None = None  # the update at which this process started with no time left
         self._tail_share = _UNKNOWN_TAIL
 
     def begin(self, progress: Progress) -> None:
-        """`progress` is that of the run, which continues to change."""
+        """`progress` is the run's own object, which keeps changing."""
         self._progress = progress
         if self.time.limit is not None and progress.update:
             (end,) = self.time.ranks.maximum(self.time.seconds + self.time.reserve(progress))
@@ -52,7 +52,7 @@ class Deadline:
         return self.time.limit is not None and self._progress.update != self._over_at
 
     def estimate(self, work: Callable[[], float]) -> float:
-        """The seconds of a validation according to the work; all the time there is if the work itself takes long."""
+        """The seconds of a validation as estimated by the work; all remaining time if estimating takes too long."""
         limit = self.time.limit or math.inf
         seconds = self._attempt(work, min(self._now() + _ESTIMATE_SHARE * limit, self._end()))
         return limit if seconds is None else seconds

@@ -28,7 +28,7 @@ from translator.errors import Interrupted, UserError
 
 Result = TypeVar("Result")
 _BUCKET_BYTES = 32 * 2**20
-_PATIENCE_SECONDS = 2.0  # for the other ranks to report why they ended
+_PATIENCE_SECONDS = 2.0  # time for the other ranks to report why they ended
 _NO_LIMIT = timedelta(days=365)
 _POLL_SECONDS = 0.02
 _STOP_KEY = "stop"
@@ -116,7 +116,7 @@ class Ranks:
             raise Interrupted
 
     def tell_to_stop(self) -> None:
-        """Leaves a message for the other ranks, which may be busy for a long time and check for it now and then."""
+        """Leaves a message for the other ranks, which may be busy for a long time and poll for it."""
         if self.store is not None:
             self.store.set(_STOP_KEY, "")
 
@@ -179,7 +179,7 @@ def connect(device_type: str, *, timeout_minutes: float = 30.0) -> Iterator[Rank
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends all ranks at once; explain first
         # Skip destroy_process_group: it would block on dead ranks. The exit code makes torchrun end the others.
         explanation = _explain_failure(store, ranks, error)
-        if _lost_contact(error):  # nothing is wrong here: where this process was does not matter
+        if _lost_contact(error):  # the fault is elsewhere, so this process's traceback does not matter
             raise UserError(explanation) from error
         if not isinstance(error, UserError):  # which the command shows
             print(explanation, file=sys.stderr, flush=True)
@@ -213,12 +213,10 @@ def _explain_failure(store: Any, ranks: Ranks, error: Exception) -> str:
             if store.check([f"failed/{rank}"]):
                 causes.append(f"rank {rank} failed: {store.get(f'failed/{rank}').decode()}")
             elif not store.check([f"lost/{rank}"]):
-                causes.append(
-                    f"rank {rank} gives no sign of life: it was killed (out of memory?) or its machine is gone"
-                )
+                causes.append(f"rank {rank} does not respond: it was killed (out of memory?) or its machine is gone")
         return f"{here} stops: {'; '.join(causes) or message}"
     except Exception:  # the store died with the process that hosts it
-        return f"{here} stops: {message} (rank 0, which keeps the ranks in touch, may be the one that is gone)"
+        return f"{here} stops: {message} (rank 0, which coordinates the others, may be the one that died)"
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

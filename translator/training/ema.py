@@ -10,7 +10,7 @@ from torch import Tensor, nn
 class ExponentialMovingAverage:
     """Averaged copies of a model's trainable parameters.
 
-    The decay of update u is min(decay, (1 + u) / (10 + u)), so that the random initial weights are soon forgotten.
+    The decay of update u is min(decay, (1 + u) / (10 + u)), so the random initial weights soon lose their influence.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:

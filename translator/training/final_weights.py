@@ -57,7 +57,7 @@ class FinalWeights:
     _in_memory: Candidate | None = field(default=None, init=False)
 
     def publish_best(self, progress: Progress) -> None:
-        """The model as it is now is the best so far, so that `translate` works while training continues."""
+        """Publishes the current model, the best so far, so that `translate` works while training continues."""
         if not self.ranks.is_main:
             return
         assert progress.best_score is not None
@@ -157,5 +157,5 @@ def _describe(chosen: Candidate, progress: Progress, metric: str) -> str:
     if all(figures["update"] != chosen.step for figures in progress.history):
         return f"update {chosen.step}, not validated"
     is_best = progress.best_score is None or chosen.score >= progress.best_score
-    kept = "" if is_best else f" of those kept (update {progress.best_update} was better and is lost)"
+    kept = "" if is_best else f" of those kept (update {progress.best_update} was better but is lost)"
     return f"update {chosen.step}, the best by {metric}{kept}"

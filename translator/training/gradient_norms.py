@@ -1,4 +1,4 @@
-"""How long the gradient of each part of a model is: of its embeddings, of every layer, of its output."""
+"""Gradient norms of the parts of a model: its embeddings, every layer, its output."""
 
 from collections.abc import Iterable
 

@@ -49,7 +49,7 @@ class LossOutput(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Where in its run an update is, and what its losses and models have to know of that."""
+    """Where an update is in its run, as far as losses and models need to know."""
 
     share_done: float = 0.0  # of all updates of the run, before this one
     teacher_forcing: float = 1.0  # the probability of being given the reference's previous piece

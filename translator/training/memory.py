@@ -1,4 +1,4 @@
-"""Memory: how much there is, how much training needs, which errors mean that it is not enough, and how to respond."""
+"""Memory: how much there is, how much training needs, and what to do when it runs out."""
 
 import gc
 import os

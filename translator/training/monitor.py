@@ -1,4 +1,4 @@
-"""What people look at while a model trains: a calm progress bar or plain lines, a table at the end, TensorBoard."""
+"""What is shown while a model trains: a progress bar or plain lines, TensorBoard, and a summary at the end."""
 
 import math
 import sys
@@ -160,7 +160,7 @@ class Monitor:
         self._drawn = time.monotonic()
         self._bar.n = round(100 * report.progress, 1)
         averages = self._averages()
-        # What matters most comes first, so that 80 columns show all but the learning rate.
+        # The most important figures first: 80 columns show all but the learning rate.
         self._bar.set_description_str(
             f"update {report.update}  {format_seconds(report.seconds_left)} left  loss {averages['loss']:.3f}"
             f"  {averages['tokens_per_second']:,.0f} tokens/s  lr {report.learning_rate:.2e}"

@@ -32,7 +32,7 @@ def choose_execution(device_name: str, precision: str, local_rank: int = 0) -> E
     device = choose_device(device_name, local_rank)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-        torch.set_float32_matmul_precision("high")  # TF32 in what stays float32
+        torch.set_float32_matmul_precision("high")  # TF32 for what stays in float32
         torch.backends.cudnn.allow_tf32 = True
         if precision == "auto":
             precision = "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"

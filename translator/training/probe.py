@@ -1,4 +1,4 @@
-"""The pre-flight probe: shows on a model and its data that outputs depend on nothing but what they may depend on.
+"""The pre-flight probe: checks on a model and its data that outputs depend only on what they may depend on.
 
 A wrong mask does not stop a model from learning: the loss looks good, the translations are bad, and the cause may take
 months to find. So before the first update a few sentences are changed where no change may matter: later target tokens,
@@ -169,7 +169,7 @@ def _select(model: Seq2Seq, sample: _Sample, expected: Tensor) -> _Comparison:
     sentences = torch.arange(num_sentences - 1, 0 if num_sentences > 1 else -1, -1, device=device)
     swapped = torch.arange(NUM_HYPOTHESES - 1, -1, -1, device=device)
     chosen = (sentences.unsqueeze(1) * NUM_HYPOTHESES + swapped).flatten()
-    after, _ = _feed(model, state, hypotheses[:, -2:])  # any tokens do: nothing here is compared with teacher forcing
+    after, _ = _feed(model, state, hypotheses[:, -2:])  # any tokens will do: this is not compared with teacher forcing
     selected, _ = _feed(model, state.select(chosen, sentences), hypotheses[chosen, -2:])
     everywhere = torch.ones(selected.shape[:2], dtype=torch.bool, device=device)
     return _Comparison(

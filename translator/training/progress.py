@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-_FIRST_VALIDATION = 1 / 4  # share of the time after the start by which a first one is made, so that its cost is known
+_FIRST_VALIDATION = 1 / 4  # made by this share of the time after start-up, to learn its cost
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Progress:
 
     update: int = 0
     seconds: float = 0.0  # since the process was started, and of the processes before it
-    startup_seconds: float = 0.0  # of these, before the first update and after each resuming
+    startup_seconds: float = 0.0  # of these, before the first update, also after each resume
     epoch: int = 0  # finished ones
     num_batches: int = 0  # micro-batches of each rank
     epoch_batches: int = 0  # … when the last epoch ended
@@ -40,7 +40,7 @@ class Progress:
     validated_at: int = 0  # update of the last validation
     validated_epoch: int = 0
     validation_seconds: float = 0.0  # the slower one of the latest two
-    reserve_seconds: float = 0.0  # needed for the end of the run
+    reserve_seconds: float = 0.0  # needed at the end of the run
     last_score: float | None = None
     best_score: float | None = None
     best_update: int = 0

@@ -15,26 +15,26 @@ from contextlib import contextmanager
 from translator.training.distributed import Ranks
 from translator.training.progress import Plan, Progress
 
-_SLICE_SECONDS = 1.0  # of updates whose average pace is one measurement
+_SLICE_SECONDS = 1.0  # the pace is averaged over updates of this duration
 _NUM_SLICES = 20
-_NUM_RECENT = 3  # slices whose median is the present pace
-_LARGEST_FACTOR = 3.0  # no planning is possible on a machine noisier than this
-_MARGIN = 1.15  # on a machine without any noise
-_EXIT_SECONDS = 0.5  # the report, closing files and leaving Python …
-_EXIT_SHARE = 0.1  # … on a machine where starting Python and reading the data took long, this share of it
+_NUM_RECENT = 3  # the current pace is the median of this many slices
+_LARGEST_FACTOR = 3.0  # on a machine noisier than this, planning is impossible
+_MARGIN = 1.15  # even on a machine without noise
+_EXIT_SECONDS = 0.5  # for the summary, closing files and exiting Python …
+_EXIT_SHARE = 0.1  # … or, if start-up was slow, this share of it
 _LONGEST_EXIT = 5.0
-_UNKNOWN_RESERVE = 0.05  # of the whole time, as long as no validation was timed, or none fits
-_FIRST_ESTIMATE = 1 / 8  # of the time that is left after the start
+_UNKNOWN_RESERVE = 0.05  # share of max_time, until a validation has been timed or if none fits
+_FIRST_ESTIMATE = 1 / 8  # share of the time left after start-up
 _OLD_ESTIMATE = 2.0  # an estimate is old once the number of updates has grown by this factor …
 _OLD_LATE_ESTIMATE = 1.5  # … or by this one, when the time seems to be up
-_WORTH_A_TRY = 1.5  # times the time that is left: late validations not expected to take longer are tried
+_WORTH_A_TRY = 1.5  # late validations expected to take up to this multiple of the time left are tried
 
 
 class Pace:
     """How quickly updates are made, as a measure of the load on the machine."""
 
     def __init__(self) -> None:
-        self._paces: deque[float] = deque(maxlen=_NUM_SLICES)  # seconds for each update, by slices
+        self._paces: deque[float] = deque(maxlen=_NUM_SLICES)  # seconds per update, slice by slice
         self._slice_seconds = 0.0
         self._slice_updates = 0
         self.first: float | None = None  # of all slices
@@ -58,7 +58,7 @@ class Pace:
 
     @property
     def noise(self) -> float:
-        """How much slower than usual the machine is at its slowest, one measurement in ten aside."""
+        """How much slower than usual the machine gets: the 90th percentile of the measurements."""
         if len(self._paces) < 2:
             return 1.0
         ordered = sorted(self._paces)
@@ -83,7 +83,7 @@ class RunTime:
         self.clock = clock
         self.ranks = ranks or Ranks()
         self.pace = Pace()
-        self.saving_seconds: float | None = None  # from the latest validation's result until it was written
+        self.saving_seconds: float | None = None  # from the latest validation's result until it is on disk
         self._without_saving = 0.0
         self._started = started
         self._zero = 0.0
@@ -99,7 +99,7 @@ class RunTime:
         (startup_seconds,) = self.ranks.maximum(now - (now if self._started is None else self._started))
         self._zero = now - startup_seconds - progress.seconds
         self._exit_seconds = min(_EXIT_SECONDS + _EXIT_SHARE * startup_seconds, _LONGEST_EXIT)
-        self._earlier_validation = progress.validation_seconds if progress.history else 0.0  # not a mere estimate
+        self._earlier_validation = progress.validation_seconds if progress.history else 0.0  # measured, not estimated
         progress.startup_seconds += startup_seconds
         if progress.validation_seconds:
             self._plan_end(progress)
@@ -141,7 +141,7 @@ class RunTime:
         self._without_saving = seconds
 
     def note_abandoned(self, progress: Progress, seconds: float) -> None:
-        """A validation was given up after so many seconds: it takes longer than was known, and must be estimated."""
+        """Notes that a validation was abandoned after so many seconds, so it must be estimated again."""
         self._remember(progress, 2 * (progress.validation_seconds or seconds))
         self._estimated_at = 0
 
@@ -168,9 +168,9 @@ class RunTime:
     def _plan_end(self, progress: Progress) -> None:
         """Decides what will fit: everything, or all but an average, or only the final validation.
 
-        If not even that could fit, training continues: a model that has just begun to learn writes endless sentences,
-        and is validated more quickly later. Once there are validated weights, though, updates that can no longer be
-        validated are useless, so what is reserved is never less than for a validation and the test.
+        If not even that fits, training continues: a model that has just begun to learn never ends its sentences and can
+        be validated faster later. Once there are validated weights, though, updates that can no longer be validated are
+        useless, so at least a validation and the test are always reserved.
         """
         if self.limit is None:
             return
@@ -191,6 +191,6 @@ class RunTime:
         end_of_update = self.exit_seconds + (self.pace.present or 0.0)
         if not self._num_planned:
             return max(_UNKNOWN_RESERVE * self.limit, end_of_update)
-        # A part of the noise is averaged out over a whole validation, and a slowdown may be nothing but noise.
+        # Some of the noise averages out over a whole validation, and an apparent slowdown may be only noise.
         slower = max(math.sqrt(self.pace.noise), self.pace.slowdown(self._pace_at_validation))
         return self._num_planned * _MARGIN * slower * progress.validation_seconds + end_of_update

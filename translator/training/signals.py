@@ -1,4 +1,4 @@
-"""Stop signals are noted by their handlers and acted upon by the loops, which regularly check for them.
+"""Stop signals are only recorded by their handlers; the loops poll for them and act.
 
 A handler runs between any two instructions, in a destructor or a weakref callback as well, where Python swallows every
 exception. So none is raised there: whatever takes long polls `Interruption.requested` and raises `Interrupted` itself.
@@ -22,7 +22,7 @@ _LOOK_SECONDS = 1.0  # between two checks of what the other ranks have received
 
 
 class StopSignals:
-    """Within its `with`, stop signals are only noted in `received`; a second Ctrl-C aborts at once."""
+    """Inside the `with` block, stop signals are only recorded in `received`; a second Ctrl-C aborts at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.received = 0  # the number of the first one
@@ -34,7 +34,7 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in STOP_SIGNALS:
                 if number != signal.SIGINT and signal.getsignal(number) == signal.SIG_IGN:
-                    continue  # as nohup has it for SIGHUP
+                    continue  # as nohup does for SIGHUP
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
@@ -94,7 +94,7 @@ class Interruption:
 
     @contextmanager
     def time_limit(self, until: float) -> Iterator[None]:
-        """Within it, `requested` is True as well once the clock shows that time."""
+        """Within it, `requested` is also True once the clock has reached that time."""
         self._time_limit = until
         try:
             yield

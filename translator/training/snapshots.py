@@ -1,4 +1,4 @@
-"""Everything a run continues from: written to checkpoints, and restored from the newest intact one."""
+"""The state that a run resumes from: saved to checkpoints, restored from the newest intact one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,7 +104,7 @@ class Snapshots:
 
     @contextmanager
     def abandonable(self) -> Iterator[None]:
-        """The update within may raise `Interrupted` between two micro-batches; it is then as if it had never begun."""
+        """The update inside may raise `Interrupted` between two micro-batches; its effects are then undone."""
         device = self.updater.execution.device
         place, numbers = self.loader.state_dict(), RandomState.now(device)
         try:

@@ -9,7 +9,7 @@ SCHEDULES = ("constant", "linear", "inverse_sigmoid")
 
 
 def teacher_forcing_ratio(schedule: str, update: int, *, ratio: float, final_ratio: float, updates: int) -> float:
-    """The probability of the reference's piece in an update, the first of which is number 0.
+    """The probability of the reference's piece in an update; updates are numbered from 0.
 
     constant: `ratio`. linear: from `ratio` to `final_ratio` within `updates`. inverse_sigmoid: `ratio` times
     k / (k + exp(i / k)) with k = `updates`, never below `final_ratio`.

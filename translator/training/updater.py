@@ -99,7 +99,7 @@ class Updater:
     def _accumulate(self, batches: list[Batch], num_tokens: int, moment: Moment) -> list[_MicroBatchResult]:
         """Leaves the gradient of (sum of the losses) / num_tokens in the parameters; returns each micro-batch's sums.
 
-        Out of memory leaves part of a gradient behind, so the update restarts, as all later ones, with smaller parts.
+        Running out of memory leaves a partial gradient, so the update restarts, and from then on uses smaller parts.
         """
         while True:
             parts = [part for batch in batches for part in self.memory.parts(batch)]

@@ -29,7 +29,7 @@ class Validator:
     ranks: Ranks = field(default_factory=Ranks)
     sources: Sequence[str] = ()
     references: Sequence[str] = ()
-    translate_lines: Callable[[list[str]], list[str]] | None = None  # with the weights the validated model has then
+    translate_lines: Callable[[list[str]], list[str]] | None = None  # with the weights being validated
     score: Callable[[list[str], list[str], list[str]], TextScores] | None = None  # hypotheses, references, sources
     draw_attention: Callable[[list[str]], list[Any]] | None = None  # an image for each source
     num_samples: int = 4

@@ -1,4 +1,4 @@
-"""About how long a validation will take, found out in a small fraction of that time."""
+"""Estimates how long a validation will take, in a small fraction of that time."""
 
 from dataclasses import replace
 from itertools import islice
@@ -7,7 +7,7 @@ from translator.models.base import Seq2Seq
 from translator.training.validation import Validator
 
 _NUM_TRANSLATED = 64  # sentences whose translation is timed
-_NUM_DRAWN = 2  # pictures that are timed: what they share makes one alone too expensive
+_NUM_DRAWN = 2  # pictures that are timed; a single one would be dominated by the cost they share
 
 
 def estimate_validation(validator: Validator, model: Seq2Seq) -> float:

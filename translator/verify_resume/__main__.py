@@ -65,7 +65,7 @@ def train_briefly() -> int:
 def run() -> int:
     options, overrides = _parse_arguments()
     config = _check(overrides)
-    if config is None:  # a question such as --cfg job, which is answered now
+    if config is None:  # an informational flag such as --cfg job, already answered
         return 0
     if options.kills >= options.updates:
         raise UserError(f"--kills {options.kills}: must be less than --updates {options.updates}")
@@ -80,7 +80,7 @@ def run() -> int:
         findings = compare_runs(runs[0], runs[1])
         print(f"\n{table(findings)}\n", flush=True)
         if not any(finding.difference for finding in findings):
-            print("The same bit for bit: resuming has changed nothing.")
+            print("Identical bit for bit: resuming changed nothing.")
             return 0
         _attempt([*brief, f"run_dir='{runs[2].path}'"])
         is_repeatable = not any(finding.difference for finding in compare_runs(runs[0], runs[2]))
@@ -95,23 +95,23 @@ def _parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(
         prog=f"python -m translator.{NAME}",
         description=__doc__,
-        epilog="All other arguments are those of translator.train. The folder is made where TMPDIR says, and removed.",
+        epilog="All other arguments are those of translator.train. The folder is created in TMPDIR and removed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="%(prog)s [--updates N] [--kills N] [--seed N] [NAME=VALUE …]",
         allow_abbrev=False,
     )
     parser.add_argument("--updates", type=positive, default=12, help="length of the run (default: %(default)s)")
     parser.add_argument("--kills", type=positive, default=3, help="how often it is killed (default: %(default)s)")
-    parser.add_argument("--seed", type=int, help="of the moments of killing (default: a new one, which is shown)")
+    parser.add_argument("--seed", type=int, help="for the times of the kills (default: a new one, which is shown)")
     return parser.parse_known_args()
 
 
 def _check(overrides: Sequence[str]) -> Config | None:
-    """The configuration, refused where `translator.train` would refuse it; None where only a question was asked."""
+    """The configuration, refused where `translator.train` would refuse it; None after a flag such as --cfg."""
     if {"-m", "--multirun"} & set(overrides):
         raise UserError("--multirun: one configuration is verified at a time")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UserError("torchrun: one process is verified; start it without")
+        raise UserError("torchrun: only a single process can be verified; start it without torchrun")
     configs: list[Config] = []
     cli.main(configs.append, overrides, check=check_config)
     for config in configs:
