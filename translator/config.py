@@ -49,7 +49,7 @@ _CHECKSUM_REMAINS = re.compile("sha256|lines below|[0-9a-f]{16}")  # a few damag
 class RunOptions(Options):
     """The options that belong to no group."""
 
-    seed: int = option(1, "of everything random", minimum=0, maximum=LARGEST_SEED)
+    seed: int = option(1, "random seed", minimum=0, maximum=LARGEST_SEED)
     run_dir: str | None = option(None, "folder of the run; null makes a new one under runs/")
     resume: Any = option(
         False,

@@ -106,7 +106,7 @@ def _compare_all(loaded: LoadedRun, sample: Sample, translate: Translate) -> lis
 
 
 def _refuse(sample: Sample, comparisons: Sequence[Comparison]) -> NoReturn:
-    """Fails, after showing a few of the lines that are to blame."""
+    """Fails, after showing a few of the differing lines."""
     for comparison in comparisons:
         for line in comparison.differing[:SHOWN]:
             ours, theirs = comparison.outputs[line]

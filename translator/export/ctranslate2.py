@@ -31,7 +31,7 @@ line = "Hello!"
 pieces = source.encode(" ".join(unicodedata.normalize("NFC", line).split()), out_type=str)
 options = {"beam_size": 5, "length_penalty": 1, "max_decoding_length": 200, "max_input_length": 0}
 output = target.piece_to_id(translator.translate_batch([pieces], **options)[0].hypotheses[0])
-print(target.decode([piece for piece in output if piece >= 4]))  # lower ones are no text
+print(target.decode([piece for piece in output if piece >= 4]))  # lower ids are special
 """
 NORMALIZATION = BY_PROGRAM
 

@@ -9,7 +9,7 @@ from translator.files.atomic import read_json
 from translator.runs.directory import RunDirectory
 from translator.schema.data import DemoDataConfig, HubDataConfig, TextDataConfig
 
-# What matters of the normalisation to ordinary text, in a program.
+# The part of the normalisation that matters for ordinary text, as code.
 NORMALIZED_LINE = '" ".join(unicodedata.normalize("NFC", line).split())'
 _NORMALIZATION = "Unicode NFC, and one space for all white space."
 BY_PROGRAM = f"Text is normalised as in the program before it is split into pieces: {_NORMALIZATION}"

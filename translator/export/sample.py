@@ -1,4 +1,4 @@
-"""The sentences with which an export is verified, and what both sides make of them.
+"""The sentences with which an export is verified, and how both sides translate them.
 
 Everything is translated greedily and with a beam, by our own search and by the target library; hypotheses are ranked by
 log-probability per piece on both sides, and end at the same length.
@@ -71,7 +71,7 @@ class Comparison:
 
 
 def make_sample(run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: int) -> Sample:
-    """At most so many of the pairs, spread over all of them."""
+    """At most this many pairs, spread over all of them."""
     normalize = translation_options(run.config)["normalize"] or (lambda text: text)
     fitting = []
     for source, reference in pairs:
@@ -97,7 +97,7 @@ def search_options(search: SampleSearch) -> SearchOptions:
 
 
 def compare(run: LoadedRun, sample: Sample, translate: Translate, search: SampleSearch) -> Comparison:
-    """What our search and the target library make of the sample."""
+    """How our search and the target library translate the sample."""
     translator = LineTranslator(run.model, run.tokenizer, options=search_options(search))
     ours = [translation.outputs[0] for translation in translator.translate_fully(sample.lines)]
     theirs = translate(sample.lines, search)
@@ -120,7 +120,7 @@ def compare(run: LoadedRun, sample: Sample, translate: Translate, search: Sample
 
 
 def _is_tie(translator: LineTranslator, source: str, ours: str, theirs: str) -> bool:
-    """Whether the model likes two outputs equally well, so that rounding decides which of them is found."""
+    """Whether two outputs are equally likely under the model, so that rounding decides which is found."""
     results = translator.score([source, source], [ours, theirs])
     first, second = (result.score / len(result.piece_scores) for result in results)
     return abs(first - second) < TIE

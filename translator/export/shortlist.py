@@ -24,7 +24,7 @@ CHUNK = 1_000  # pairs that are split into pieces together
 
 
 def write_shortlist(pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer, path: Path) -> int:
-    """Writes the shortlist as CTranslate2 reads it; gives the number of pairs that it was learnt from."""
+    """Writes the shortlist as CTranslate2 reads it; returns the number of pairs it was learned from."""
     sources, targets = _encoded(pairs, tokenizer)
     source_ids, target_ids, probabilities = translation_table(sources, targets)
     likely = probabilities >= LEAST_PROBABILITY

@@ -29,7 +29,7 @@ def chunked_consistency(
     divergence_weight: float,
 ) -> ConsistencySums:
     """The mean of both smoothed cross-entropies plus w times half the symmetric divergence (KL(p‖q) + KL(q‖p)) / 2."""
-    if not torch.is_grad_enabled():  # an autograd function is not told, and would make gradients that nobody wants
+    if not torch.is_grad_enabled():  # an autograd function cannot tell, and would compute unused gradients
         weight, bias = weight.detach(), None if bias is None else bias.detach()
     return ConsistencySums(
         *_ChunkedConsistency.apply(states, weight, bias, targets, label_smoothing, divergence_weight)

@@ -23,7 +23,7 @@ def chunked_cross_entropy(
 
     With logits z and target y the loss of a position is (1 - ε) · -log p_y + ε/V · Σ_v -log p_v.
     """
-    if not torch.is_grad_enabled():  # an autograd function is not told, and would make gradients that nobody wants
+    if not torch.is_grad_enabled():  # an autograd function cannot tell, and would compute unused gradients
         weight, bias = weight.detach(), None if bias is None else bias.detach()
     result: tuple[Tensor, Tensor] = _ChunkedCrossEntropy.apply(states, weight, bias, targets, label_smoothing)
     return result

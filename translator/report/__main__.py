@@ -18,21 +18,26 @@ examples:
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="python -m translator.report",
-        description="One HTML file that shows what a run is worth: scores, curves, errors, attention, data.",
+        description="One HTML file about a run: scores, curves, errors, attention, data.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("run", type=Path, metavar="RUN", help="the folder of a run")
-    result.add_argument("other", type=Path, nargs="?", metavar="RUN2", help="another run, to be compared with it")
+    result.add_argument("other", type=Path, nargs="?", metavar="RUN2", help="another run to compare with")
     result.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the page; default: report.html in the folder of RUN"
     )
     result.add_argument("--json", type=Path, metavar="FILE", help="write the same figures; - is the standard output")
     result.add_argument(
-        "--source", type=Path, metavar="FILE", help="judge the run by this text; default: its test or validation set"
+        "--source", type=Path, metavar="FILE", help="evaluate the run on this text; default: its test or validation set"
     )
     result.add_argument("--reference", type=Path, metavar="FILE", help="the translation of --source")
-    result.add_argument("--gold-alignment", type=Path, metavar="FILE", help="of the set; the demo corpus has its own")
+    result.add_argument(
+        "--gold-alignment",
+        type=Path,
+        metavar="FILE",
+        help="gold word alignment; the demo corpus has one",
+    )
     result.add_argument("--device", default="auto", help="default: auto")
     result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
     return result

@@ -16,7 +16,7 @@ from translator.models.base import evaluation_mode
 from translator.report.material import ForcedSentence
 
 BATCH_TOKENS = 1_024  # target pieces; attention of all layers and heads is held for so many
-LONGEST = 256  # pieces on a side; the few longer sentences are left out, whose attention would fill the memory
+LONGEST = 256  # pieces on a side; attention of the few longer sentences would fill the memory
 PROJECTED_TOGETHER = 512  # positions whose logits are held at once
 
 

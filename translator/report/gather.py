@@ -33,8 +33,8 @@ def gather_figures(
 ) -> Figures:
     """The figures of one run or of two. A section for which the material is missing is None.
 
-    `full_command` makes the whole report where this is the quick one. `is_late` is asked before each section; once it
-    says so, the remaining ones are left out.
+    `full_command` produces the full report if this is the quick one. `is_late` is called before each section; once it
+    returns True, the remaining ones are left out.
     """
     figures: Figures = {
         "format": FORMAT,

@@ -24,7 +24,7 @@ def search_sample(translator: LineTranslator, sources: Sequence[str]) -> SearchS
     found, seconds = [], []
     try:
         translator.options = beam
-        translator.translate_fully(lines[:2])  # what only the first call pays for is not counted
+        translator.translate_fully(lines[:2])  # warm-up, which is not timed
         for options in (beam, beam.changed(beam_size=1)):
             translator.options = options
             started = time.perf_counter()

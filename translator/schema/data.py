@@ -67,7 +67,7 @@ class DemoDataConfig(DataConfig):
 
     kind: str = option("demo", "kind of corpus")
     folder: str = option("data/demo", "where the generated files are written")
-    seed: int = option(1, "of the generated sentences", minimum=0, maximum=LARGEST_SEED)
+    seed: int = option(1, "random seed of the generated sentences", minimum=0, maximum=LARGEST_SEED)
     num_train: int = option(20_000, "training pairs", minimum=1, maximum=MOST_SENTENCES)
     num_valid: int = option(1_000, "validation pairs", minimum=1, maximum=MOST_SENTENCES)
     num_test: int = option(1_000, "test pairs", minimum=1, maximum=MOST_SENTENCES)

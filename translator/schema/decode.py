@@ -77,7 +77,7 @@ class SearchOptions(Options):
     forbid: list[str] = option([], "never write this word; can be repeated", metavar="WORD")
     sample: bool = option(False, "draw translations at random from the model's distribution instead of searching")
     temperature: float = option(
-        1.0, "of the samples; below 1, likely pieces become likelier", minimum=0.01, maximum=100, metavar="T"
+        1.0, "sampling temperature; below 1, likely pieces become likelier", minimum=0.01, maximum=100, metavar="T"
     )
     top_k: int = option(0, "sample from the K likeliest pieces only; 0 = all", minimum=0, metavar="K")
     top_p: float = option(
@@ -97,7 +97,7 @@ class SearchOptions(Options):
         maximum=MOST_CANDIDATES,
     )
     mbr_utility: Utility = option(Utility.chrf, "how similar candidates are for `mbr`: sentence-level chrF or BLEU")
-    seed: int = option(1, "of the samples", minimum=0, maximum=LARGEST_SEED)
+    seed: int = option(1, "random seed for sampling", minimum=0, maximum=LARGEST_SEED)
     batch_tokens: int = option(4_096, "number of source tokens translated together", minimum=1, maximum=MOST_TOKENS)
 
     def __post_init__(self) -> None:

@@ -122,7 +122,7 @@ class TransformerConfig(Options):
     decoder_layers: int = option(3, "layers of the decoder", minimum=1, maximum=MOST_LAYERS)
     norm_order: NormOrder = option(NormOrder.pre, "normalisation before or after each sublayer")
     norm: Norm = option(Norm.layer, "kind of normalisation")
-    activation: Activation = option(Activation.relu, "of the feed-forward networks")
+    activation: Activation = option(Activation.relu, "activation of the feed-forward networks")
     positions: Positions = option(Positions.sinusoidal, "how positions are told apart")
     max_positions: int = option(
         1024,

@@ -43,7 +43,7 @@ class Consistency(Options):
 
     group: ClassVar[str] = "optim.consistency"
 
-    weight: float = option(1.0, "of half the symmetric divergence; half the α of R-Drop", minimum=1e-6, maximum=1_000)
+    weight: float = option(1.0, "half the α of R-Drop: weight of half the divergence", minimum=1e-6, maximum=1_000)
     cutoff: float = option(
         0.0, "share of pieces whose embeddings are zeroed in the second pass (SimCut); 0 = R-Drop", minimum=0, below=1
     )
@@ -56,17 +56,17 @@ class OptimConfig(Options):
     group: ClassVar[str] = "optim"
 
     name: OptimizerName = option(OptimizerName.adamw, "optimizer")
-    learning_rate: float = option(1e-3, "the peak, reached at the end of warm-up", minimum=1e-12, maximum=100)
+    learning_rate: float = option(1e-3, "peak learning rate, reached at the end of warm-up", minimum=1e-12, maximum=100)
     betas: list[float] = option([0.9, 0.98], "decay rates of Adam's two moving averages")
     eps: float = option(1e-9, "added to Adam's denominator", minimum=1e-30, maximum=1)
-    weight_decay: float = option(0.0, "on matrices only: not on biases, norms and embeddings", minimum=0, maximum=1_000)
+    weight_decay: float = option(0.0, "of matrices, not of biases, norms and embeddings", minimum=0, maximum=1_000)
     clip_norm: float = option(
         1.0, "norm to which larger gradients are scaled down; 0 = no clipping", minimum=0, maximum=1e9
     )
     loss: str = option("cross_entropy", "a module of translator/training/objectives/")
     label_smoothing: float = option(0.1, "share of the probability spread over all pieces", minimum=0, below=1)
-    schedule: Schedule = option(Schedule.inverse_sqrt, "of the learning rate")
-    warmup_updates: int = option(1_000, "but never more than a quarter of all updates", minimum=0)
+    schedule: Schedule = option(Schedule.inverse_sqrt, "learning-rate schedule")
+    warmup_updates: int = option(1_000, "length of warm-up, at most a quarter of all updates", minimum=0)
     decay_share: float = option(0.2, "share of all updates in the decay at the end of `wsd`", minimum=1e-6, maximum=1)
     final_ratio: float = option(0.0, "share of the peak at which `cosine` and `wsd` end", minimum=0, below=1)
     consistency: Consistency = option(Consistency, "of `optim.loss=consistency`")
@@ -109,11 +109,11 @@ class TrainerConfig(Options):
     average: Average = option(
         Average.none, "the final model is the average of these checkpoints, unless that is worse than the best one"
     )
-    ema_decay: float = option(0.0, "of the exponential moving average of the weights; 0 = off", minimum=0, below=1)
+    ema_decay: float = option(0.0, "decay of the moving average of the weights; 0 = off", minimum=0, below=1)
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps; auto = cuda, then mps, then cpu")
     precision: Precision = option(Precision.auto, "auto = bfloat16 or float16 on GPUs, float32 elsewhere")
     compile: bool = option(False, "compile the model with torch.compile; not for model.kind=lstm")
-    threads: int = option(0, "of the CPU; 0 = torch's choice", minimum=0, maximum=4_096)
+    threads: int = option(0, "CPU threads; 0 = torch's choice", minimum=0, maximum=4_096)
     max_skipped: int = option(0, "updates with a loss or gradient that is not finite before the run stops", minimum=0)
     num_samples: int = option(
         4, "validation sentences whose translation and attention are shown", minimum=0, maximum=1_000

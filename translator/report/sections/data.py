@@ -121,7 +121,7 @@ def _examples(step: dict[str, Any]) -> Child:
 
 
 def reproducibility(figures: Figures) -> Section:
-    about = "What is needed to make the same run again, as the run's manifest has it."
+    about = "What is needed to reproduce the run, from its manifest."
     found = by_run(figures, "reproducibility")
     if not found:
         return Section("reproducibility", "Reproduce", "Reproducibility", about, left_out(figures, "Left out."))

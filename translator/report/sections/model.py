@@ -12,8 +12,8 @@ def calibration(figures: Figures) -> Section:
         "Is the model right as often as it is confident? The references are given piece by piece; the confidence is "
         "the probability of the piece that the model finds most likely, which is right if it is the reference's. The "
         "expected calibration error is the mean distance between confidence and accuracy over bins of confidence, "
-        "weighted by their size (Guo et al. 2017; for translation, Wang et al. 2020). A bar below its mark means too "
-        "much confidence, a bar above it too little."
+        "weighted by their size (Guo et al. 2017; for translation, Wang et al. 2020). A bar below its mark means "
+        "overconfidence, a bar above it underconfidence."
     )
     found = by_run(figures, "calibration")
     if not found:

@@ -60,6 +60,6 @@ def counted_texts(figures: Figures) -> str:
     return ", ".join(f"{text} ({name})" for name, text in texts.items())
 
 
-NO_TRANSLATIONS = "Left out, because the translations of the final model were not at hand when this page was written."
-NO_MODEL = "Left out of this quick report, because it takes the model some time."
-NO_TRAINING_TEXT = "Left out, because the training text was not there to be counted."
+NO_TRANSLATIONS = "Left out, because the translations of the final model were not available when this page was written."
+NO_MODEL = "Left out of this quick report, because it takes longer."
+NO_TRAINING_TEXT = "Left out, because the training text was not available."

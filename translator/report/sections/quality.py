@@ -139,8 +139,8 @@ def by_length(figures: Figures) -> Section:
 
 def by_frequency(figures: Figures) -> Section:
     about = (
-        "How well words are translated that the training text has often, rarely or never. F1 is the harmonic mean of "
-        "precision (written words that the reference has) and recall (words of the reference that were written), as "
+        "Translation accuracy of words that are frequent, rare or absent in the training text. F1 is the harmonic mean "
+        "of precision (written words that the reference has) and recall (words of the reference that were written), as "
         "compare-mt defines it (Neubig et al. 2019)."
     )
     found = by_run(figures, "frequency")
@@ -191,8 +191,8 @@ def _accuracy_table(name: str, rows: list[dict[str, Any]], counted_in: str) -> M
 
 def ngrams(figures: Figures) -> Section:
     about = (
-        "Word sequences of up to four words that were written more often, or less often, than in the reference of the "
-        "same sentence: habits of the model."
+        "Sequences of up to four words that the model writes more often, or less often, than the reference of the same "
+        "sentence."
     )
     found = by_run(figures, "ngrams")
     if not found:

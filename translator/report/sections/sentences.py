@@ -84,7 +84,7 @@ def side_by_side(figures: Figures) -> Section | None:
     names = [run["name"] for run in figures["runs"]]
     about = (
         "What one run gets right and the other wrong. p is how likely a difference as large as this would be if the "
-        "two were equally good; below 0.05 is usual."
+        "two were equally good; p below 0.05 is usually called significant."
     )
     tests = [
         (
