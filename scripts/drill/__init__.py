@@ -1,4 +1,4 @@
-"""Drills: the program is killed, starved, fed rubbish and damaged, thousands of times; `make drill` runs them all."""
+"""Drills: the program is killed, starved, damaged and fed garbage, thousands of times; `make drill` runs them all."""
 
 import os
 

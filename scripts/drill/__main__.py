@@ -59,7 +59,7 @@ def main() -> int:
         parts = list(settings.only or PARTS)
         for place, part in enumerate(parts):
             started = time.monotonic()
-            # Time that one part has not needed is the others'.
+            # Time left over by one part goes to the others.
             share = PARTS[part][1] / sum(PARTS[name][1] for name in parts[place:])
             deadline = started + share * (end - started)
             found[part] = _run_part(part, settings, deadline, seed, workplace)
@@ -75,11 +75,11 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=PARTS, help="this part; can be repeated; default: all")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="the longest time (default: %(default)g)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the cases (default: all, %(default)g)")
-    parser.add_argument("--seed", type=int, help="of everything random; default: a new one, which is printed")
-    parser.add_argument("--scenario", type=int, help="only this one, to see its problem again")
+    parser.add_argument("--seed", type=int, help="random seed; default: a new one, which is printed")
+    parser.add_argument("--scenario", type=int, help="only this one, to reproduce its problem")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="cases at a time")
-    parser.add_argument("--folder", help="where the temporary folder is made; default: the system's")
-    parser.add_argument("--keep", action="store_true", help="leave the temporary folder, to look at it")
+    parser.add_argument("--folder", help="where to create the temporary folder; default: the system's")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary folder for inspection")
     return parser.parse_args()
 
 

@@ -74,7 +74,7 @@ def scenario(lab: Lab, number: int) -> None:
         lab.problems[-1] += f" ({what})"
     elif ending.code == 0:
         lab.counts["damages without effect"] += is_same
-        lab.require(is_same, f"{what}: another result, without a word", ending)
+        lab.require(is_same, f"{what}: a different result, silently", ending)
     else:
         refusal = ending.refusal()
         names = [victim.name, *(folder.name for folder in victim.relative_to(lab.folder).parents if folder.name)]

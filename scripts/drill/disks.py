@@ -53,7 +53,7 @@ def _train(lab: Lab, place: Path, largest: int | None, make_room: Callable[[], b
         lab.require(use.code == 0, "the published model cannot be used", use)
     make_room()
     ending = lab.run(train_command(arguments))
-    if lab.require(ending.code == 0, "with room it could not go on", ending):
+    if lab.require(ending.code == 0, "with room it could not continue", ending):
         _require_same_weights(lab, place / "run")
 
 
@@ -68,7 +68,7 @@ def _translate(lab: Lab, place: Path, largest: int | None, make_room: Callable[[
         lab.require((place / "output.txt").read_bytes() == expected, "exit code 0, and another translation")
     make_room()
     ending = lab.run(command)
-    if lab.require(ending.code == 0, "with room it could not go on", ending):
+    if lab.require(ending.code == 0, "with room it could not continue", ending):
         lab.require((place / "output.txt").read_bytes() == expected, "the translation differs")
 
 
@@ -79,7 +79,7 @@ def _prepare(lab: Lab, place: Path, largest: int | None, make_room: Callable[[],
         return
     make_room()
     ending = lab.run(train_command(arguments))
-    if not lab.require(ending.code == 0, "with room it could not go on", ending):
+    if not lab.require(ending.code == 0, "with room it could not continue", ending):
         return
     if largest is None:
         lab.require_same_run(lab.shared / "transformer" / "run", lab.folder / "run")

@@ -25,7 +25,7 @@ def scenario(lab: Lab, number: int) -> None:
     outputs = _translate(lab, source, "all", replace)
     if outputs is None:
         return
-    if not lab.require(is_valid or bool(replace), "invalid UTF-8 was translated without a word"):
+    if not lab.require(is_valid or bool(replace), "invalid UTF-8 was translated without a warning"):
         return
     # A last line without a line feed is a line too, and is given one.
     num_in, num_out = content.count(b"\n") + (content[-1:] not in (b"\n", b"")), outputs.count(b"\n")

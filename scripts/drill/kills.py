@@ -70,10 +70,10 @@ def _killed_until_done(lab: Lab, start: Callable[[], Case], seconds: float, is_f
             lab.counts["kills"] += 1
             lab.counts["kills of new processes"] += is_fresh
             lab.let_time_pass()
-        elif not lab.require(ending.code == 0, "it could not go on after a kill", ending):
+        elif not lab.require(ending.code == 0, "it could not continue after a kill", ending):
             return False
     ending = lab.checked(start().wait())
-    return lab.require(ending.code == 0, "it could not go on after a kill", ending)
+    return lab.require(ending.code == 0, "it could not continue after a kill", ending)
 
 
 def digests(folder: Path) -> dict[str, str]:

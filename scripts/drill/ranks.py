@@ -29,7 +29,7 @@ def scenario(lab: Lab, number: int) -> None:
         lab.require("rank" in other.said, "the other one does not say which is gone", other)
         lab.require(other.seconds <= endings[killed].seconds + LONGEST, f"noticed after {other.seconds:.0f} s", other)
     for ending in _run_two(lab, "run"):
-        if not lab.require(ending.code == 0, "the two could not go on", ending):
+        if not lab.require(ending.code == 0, "the two could not continue", ending):
             return
     lab.require_same_run(expected / "run", lab.folder / "run")
 

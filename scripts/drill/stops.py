@@ -26,7 +26,7 @@ def scenario(lab: Lab, number: int) -> None:
             _check(lab, ending, one)
             lab.let_time_pass()
     ending = lab.run(work)
-    if lab.require(ending.code == 0, "it could not go on after a signal", ending):
+    if lab.require(ending.code == 0, "it could not continue after a signal", ending):
         lab.require_same_run(lab.shared / variant / "run", lab.folder / "run")
         lab.require((lab.folder / "run" / "metrics.json").exists(), "the test set was never scored")
         lab.require_tidy(lab.folder)
@@ -38,6 +38,6 @@ def _check(lab: Lab, ending: Ending, number: signal.Signals) -> None:
     lab.require(seconds <= LONGEST, f"{seconds:.1f} s from {number.name} to the end", ending)
     is_training = "update " in ending.said and "all figures" not in ending.said + ending.wrote.decode()
     allowed = {128 + number} | (set() if is_training else {0, -number})
-    lab.require(ending.code in allowed, f"{number.name}: another exit code than {128 + number}", ending)
+    lab.require(ending.code in allowed, f"{number.name}: exit code is not {128 + number}", ending)
     if is_training and ending.code == 128 + number:
-        lab.require(f"stopped by {number.name}" in ending.said, f"{number.name}: not a word about it", ending)
+        lab.require(f"stopped by {number.name}" in ending.said, f"{number.name}: no message about it", ending)

@@ -1,4 +1,4 @@
-"""Lines as nobody expects them."""
+"""Unexpected lines of text."""
 
 import random
 

@@ -30,7 +30,7 @@ def test_a_model_with_itself_is_the_model() -> None:
     assert [[h.ids for h in sentence] for sentence in alone] == [[h.ids for h in sentence] for sentence in twice]
 
 
-def test_an_ensemble_can_score_and_look() -> None:
+def test_an_ensemble_can_score_and_attend() -> None:
     ensemble = Ensemble([TableModel.random(seed, vocab_size=11) for seed in (1, 2)])
     source, mask = batch_of(SOURCES)
     found = search(ensemble, source, mask, SearchOptions(beam_size=3))

@@ -15,7 +15,7 @@ def test_the_error_rate_is_that_of_och_and_ney() -> None:
     assert (scores.num_pairs, scores.num_sure) == (4, 3)
 
 
-def test_the_truth_itself_has_no_error_and_nothing_has_no_merit() -> None:
+def test_the_gold_alignment_has_no_error_and_an_empty_one_scores_zero() -> None:
     gold = [parse_pharaoh("0-0 1-2"), parse_pharaoh("")]
     perfect = score_alignments([[(0, 0), (1, 2)], []], gold)
     assert (perfect.error_rate, perfect.precision, perfect.recall) == (0, 1, 1)
@@ -23,7 +23,7 @@ def test_the_truth_itself_has_no_error_and_nothing_has_no_merit() -> None:
     assert (nothing.error_rate, nothing.precision, nothing.recall) == (1, 0, 0)
 
 
-def test_what_is_no_alignment_is_refused_by_line() -> None:
+def test_a_malformed_alignment_is_refused_with_its_line() -> None:
     with pytest.raises(UserError, match=r"gold\.txt, line 3: 1:2 is not an alignment"):
         parse_pharaoh("0-0 1:2", "gold.txt", 3)
     with pytest.raises(UserError, match="1 sentences were aligned and the truth has 0"):

@@ -20,7 +20,7 @@ def test_loops_are_seen(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a man and a man", "that that is is", "no, no!", "好的!!!", "……", "妈妈和爸爸", "Hmm"]
 )
-def test_ordinary_text_is_no_loop(text: str) -> None:
+def test_ordinary_text_is_not_a_loop(text: str) -> None:
     assert not is_repeating(text)
 
 

@@ -106,9 +106,7 @@ def test_files_that_appear_in_the_earlier_export_at_the_last_moment_are_put_back
     assert (out / "inner" / "model").read_text(encoding="utf-8") == "first"
 
 
-def test_the_folder_that_one_is_in_is_filled_and_stays_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_current_directory_is_refilled_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = tmp_path / "here"
     here.mkdir()
     number = here.stat().st_ino

@@ -113,7 +113,7 @@ def test_checkpoints_removed_by_hand_are_forgotten(tmp_path: Path) -> None:
     assert [checkpoint.step for checkpoint in store.best(pytest.fail)] == [3]
 
 
-def test_what_is_no_checkpoint_is_left_alone(tmp_path: Path) -> None:
+def test_other_files_beside_checkpoints_are_left_alone(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     store.save(1, tensors(1), {}, None)
     (store.folder / "step-notes").mkdir()
@@ -137,7 +137,7 @@ def test_a_state_of_the_wrong_shape_does_not_keep_the_store_from_opening(tmp_pat
 
 
 @pytest.mark.parametrize("failing_call", range(1, 10))
-def test_a_full_disk_never_costs_what_was_there(
+def test_a_full_disk_leaves_existing_checkpoints_intact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing_call: int
 ) -> None:
     """Each of a save's flushes to disk fails in turn, including when it replaces a checkpoint of the same step."""

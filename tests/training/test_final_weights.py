@@ -65,7 +65,7 @@ def test_a_worse_average_is_not_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_published", [True, False])
-def test_a_damaged_best_checkpoint_leaves_the_place_to_the_published_weights_or_the_next(
+def test_a_damaged_best_checkpoint_gives_way_to_the_published_weights_or_the_next(
     tmp_path: Path, is_published: bool
 ) -> None:
     trainer = make_scored_trainer(tmp_path, [10.0, 40.0, 30.0], max_updates=6)

@@ -79,7 +79,7 @@ def test_the_published_best_is_not_replaced_by_what_was_kept_of_an_earlier_proce
     assert same(load_file(tmp_path / "model.safetensors"), best)
 
 
-def test_a_full_disk_does_not_end_the_run_but_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_but_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = io.StringIO()
     trainer = make_trainer(tmp_path, max_updates=10, stream=lines)
     save = CheckpointStore.save

@@ -83,7 +83,7 @@ def test_validations_that_would_never_end_leave_the_time_to_training(tmp_path: P
     assert same(published, load_file(last)), "training can be continued"
 
 
-def test_a_single_validation_of_unknown_length_does_not_eat_the_time(tmp_path: Path) -> None:
+def test_a_single_validation_of_unknown_length_does_not_use_up_the_time(tmp_path: Path) -> None:
     """Without an estimate there is nothing to compare its time with."""
     clock = FakeTime(10_000.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT)

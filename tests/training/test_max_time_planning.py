@@ -63,7 +63,7 @@ def test_a_deadline_is_kept_and_the_schedule_ends_with_it(
     assert result.progress.history[-1]["update"] == result.progress.update
 
 
-def test_the_time_before_training_and_the_time_for_leaving_count(tmp_path: Path) -> None:
+def test_start_up_and_exit_count_towards_the_limit(tmp_path: Path) -> None:
     clock, rates = FakeTime(8.0), []
     trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, started=960.0, average="best")
     result = trainer.fit()
@@ -117,7 +117,7 @@ def test_max_updates_may_come_before_the_deadline(tmp_path: Path) -> None:
     assert result.progress.update == 50
 
 
-def test_the_time_left_is_that_of_training_not_of_starting_again_and_again(tmp_path: Path) -> None:
+def test_the_time_left_does_not_count_the_start_up_again(tmp_path: Path) -> None:
     clock, left = FakeTime(1.0), []
     trainer = timed_trainer(tmp_path, clock, [], max_seconds=200.0, started=960.0)
     show = trainer.monitor.update

@@ -279,7 +279,7 @@ def test_a_wrong_model_is_refused_for_what_is_wrong_with_it(model: type[Seq2Seq]
     assert broken(model) == invariants
 
 
-def test_outputs_that_are_no_numbers_are_refused() -> None:
+def test_outputs_that_are_not_numbers_are_refused() -> None:
     assert {FUTURE, STEPWISE} <= broken(IsNotANumber)
 
 

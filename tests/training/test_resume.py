@@ -80,7 +80,7 @@ def test_bit_for_bit(
     assert without_time == [{k: v for k, v in entry.items() if k != "seconds"} for entry in expected_history]
 
 
-def test_broken_off_again_and_again(
+def test_interrupted_again_and_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     uninterrupted: tuple[dict[str, torch.Tensor], list[dict[str, Any]]],
@@ -120,7 +120,7 @@ def test_a_finished_run_ends_at_once_and_a_longer_one_goes_on(tmp_path: Path) ->
     assert longer.fit().progress.update == 8
 
 
-def test_a_damaged_checkpoint_is_passed_over_and_said_so(
+def test_a_damaged_checkpoint_is_reported_and_skipped(
     tmp_path: Path, uninterrupted: tuple[dict[str, torch.Tensor], list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_off(start(tmp_path), "updater", 9, monkeypatch)

@@ -77,7 +77,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 
 @pytest.mark.parametrize("count", [0, 5, 8])
-def test_a_run_broken_off_and_resumed_is_equal_curves_included(count: int, whole: RunDirectory, tmp_path: Path) -> None:
+def test_an_interrupted_and_resumed_run_is_equal_curves_included(
+    count: int, whole: RunDirectory, tmp_path: Path
+) -> None:
     break_off(start(tmp_path), count)
     if count == 0:  # nothing was saved: it starts again from scratch
         assert different(whole, finish(start(tmp_path))) == {}

@@ -50,7 +50,7 @@ def test_patience_counts_validations_without_improvement(tmp_path: Path) -> None
     assert result.final_weights == "update 4, the best by bleu"
 
 
-def test_improvement_begins_the_count_anew(tmp_path: Path) -> None:
+def test_improvement_resets_the_count(tmp_path: Path) -> None:
     result = make_scored_trainer(tmp_path, [10, 5, 11, 5, 12, 5, 13, 5, 14, 5], patience=2).fit()
     assert result.stopped_by == "max_updates"
 
