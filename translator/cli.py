@@ -1,4 +1,4 @@
-"""Hydra's command line with short, helpful refusals.
+"""Hydra's command line with short, helpful error messages.
 
 Hydra composes `configs/`. Whatever it cannot compose, or the schema does not allow, is refused before anything else
 happens, with the nearest valid name; with `--multirun` every job is checked before the first one starts.
@@ -222,7 +222,7 @@ def _compose(overrides: list[str]) -> DictConfig:
 def _missing_option(error: MissingConfigException) -> str:
     group, _, name = (error.missing_cfg_file or "").rpartition("/")
     options = sorted(error.options or [])
-    return f"{group}={name}: there is no such choice; {did_you_mean(name, options)}"
+    return f"{group}={name}: no such choice; {did_you_mean(name, options)}"
 
 
 def _unknown_key(key: str, overrides: list[str]) -> str:

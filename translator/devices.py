@@ -16,5 +16,5 @@ def choose_device(name: str, local_rank: int = 0) -> torch.device:
     count = available.get(device.type, 1)
     if (device.index or 0) >= count:
         found = f"{count} of them found" if count else "none found"
-        raise UserError(f"trainer.device={name}: {device} is not there ({found}); use trainer.device=auto or cpu")
+        raise UserError(f"trainer.device={name}: {device} is not available ({found}); use trainer.device=auto or cpu")
     return device

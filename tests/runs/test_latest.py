@@ -128,12 +128,12 @@ def test_a_place_where_nothing_can_be_written_does_not_stop_a_run(
 
 
 def test_without_a_run_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="leads to no run"):
+    with pytest.raises(UserError, match="does not lead to a run"):
         newest_run(tmp_path)
     run = make_run(tmp_path / "a")
     point_latest(run)
     run.manifest.unlink()
-    with pytest.raises(UserError, match="leads to no run"):
+    with pytest.raises(UserError, match="does not lead to a run"):
         newest_run(tmp_path)
 
 

@@ -78,7 +78,7 @@ def require_writable(destination: Destination) -> None:
             return
         target = replaced_file(path)
         if target.is_symlink():
-            raise OSError("its symbolic links lead round in a circle")
+            raise OSError("its symbolic links form a loop")
         if target.exists() and not os.access(target, os.W_OK):
             raise PermissionError("it is read-only")
         nearest_folder = next(parent for parent in target.absolute().parents if os.path.lexists(parent))

@@ -54,7 +54,7 @@ def require_folder(option: str, path: Path) -> Path:
     if nearest.is_dir():
         return nearest
     if nearest.is_symlink() and not nearest.exists():
-        raise UserError(f"{option}={path}: {nearest} is a link that leads nowhere; give another folder")
+        raise UserError(f"{option}={path}: {nearest} is a broken link; give another folder")
     what = "is a file" if nearest == path else f"lies below {nearest}, which is a file"
     raise UserError(f"{option}={path}: {what}; give another folder")
 

@@ -146,7 +146,7 @@ class RunDirectory:
             if len(changed) > len(shown):
                 differences.append(f"and {len(changed) - len(shown)} more")
             raise UserError(
-                f"resume={self.path}: this is not the same run any more ({'; '.join(differences)}); resume with the"
+                f"resume={self.path}: this is no longer the same run ({'; '.join(differences)}); resume with the"
                 " run's own configuration, or start a new run with another run_dir"
             )
 

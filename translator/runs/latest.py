@@ -66,7 +66,7 @@ def newest_run(folder: Path) -> Path:
     latest = folder / NAME
     run = resolve_run(latest)
     if not RunDirectory(run).manifest.exists():
-        raise UserError(f"resume=true: {latest} leads to no run; give the folder of the run, resume=DIR")
+        raise UserError(f"resume=true: {latest} does not lead to a run; give the folder of the run, resume=DIR")
     return run.resolve()
 
 

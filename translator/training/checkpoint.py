@@ -131,7 +131,7 @@ class CheckpointStore:
             try:
                 yield self.read(name)
             except DamagedFolderError as error:
-                notify(f"checkpoint {self.folder / name} is damaged ({error}): it is left out, an earlier one is used")
+                notify(f"checkpoint {self.folder / name} is damaged ({error}): skipped, an earlier one is used")
 
     def read(self, name: str) -> Checkpoint:
         """The checkpoint of that name; DamagedFolderError unless all its files are as they were written."""
