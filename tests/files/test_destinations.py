@@ -103,7 +103,7 @@ def test_an_open_descriptor_is_appended_to(input_file: Path) -> None:
         ("soft/out.txt", "Not a directory"),
         ("x" * 300, "File name too long"),
         ("/proc/nowhere/out.txt", "No such file"),
-        ("loop", "in a circle"),
+        ("loop", "form a loop"),
     ],
 )
 def test_what_cannot_be_written_is_noticed_before_the_work(input_file: Path, name: str, message: str) -> None:
