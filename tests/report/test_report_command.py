@@ -133,7 +133,7 @@ def test_corpora_that_are_gone_are_named_with_a_remedy(tmp_path: Path, capsys: p
     texts = ["--source", str(tmp_path / "kept.en"), "--reference", str(tmp_path / "corpora" / "test.de")]
     assert main([str(run), *texts]) == 0
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "the training text was not there" in page
+    assert "the training text was not available" in page
 
 
 def test_what_there_is_no_time_for_is_left_out_and_named(small_run: Path) -> None:
