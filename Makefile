@@ -1,4 +1,4 @@
-# Everything runs in .venv, which is made on first use and made anew when pyproject.toml or constraints.txt change.
+# Everything runs in .venv, which is made on first use and rebuilt when pyproject.toml or constraints.txt change.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,7 +37,7 @@ check: $(STAMP) ## style, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
 
-format: $(STAMP) ## put the code into its standard form
+format: $(STAMP) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
