@@ -33,4 +33,4 @@ def run(options: argparse.Namespace) -> None:
         write["output"](report_page(figures))
         if "json" in write:
             write["json"](to_json(figures))
-    say(f"{output}: {len(figures['runs'])} run(s), {figures['held_out']['num_sentences']:,} sentences")
+    say(f"{output}: {'one run' if len(figures['runs']) == 1 else 'two runs'}, {figures['held_out']['num_sentences']:,} sentences")
