@@ -146,9 +146,9 @@ def test_lanes_bring_all_parts_to_their_goals_together(tmp_path: Path) -> None:
     assert counts_of(found, "few")["cases"] == 20
     assert counts_of(found, "many")["cases"] == 40
     assert [(one["part"], one["problems"]) for one in found if one["problems"]] == [("many", ["it went wrong"])]
-    for lane in (0, 1):  # at any moment both parts are equally far
+    for lane in (0, 1):  # at any moment both parts are about equally far
         own = [one["part"] for one in found if one["scenario"] % 2 == lane]
-        assert set(own[:2]) == set(own[-2:]) == {"few", "many"}
+        assert own == 2 * ["few", *5 * ["many"]]
     sums = {(one["part"], one["scenario"]): one["counts"]["sum"] for one in found}
     assert sums == {(one["part"], one["scenario"]): one["counts"]["sum"] for one in run_lanes(tmp_path / "b")}
     (again,) = run_lanes(tmp_path / "c", scenario=3)

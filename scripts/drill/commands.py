@@ -49,12 +49,17 @@ def whole_train_command(arguments: Sequence[str]) -> Callable[[], int]:
 
 def without_pictures() -> None:
     """For the rest of this process: what is drawn is one black pixel."""
-    views.figure_pixels = lambda figure: np.zeros((1, 1, 3), np.uint8)
+    setattr(views, "figure_pixels", lambda figure: np.zeros((1, 1, 3), np.uint8))  # noqa: B010
 
 
 def prepare_command(arguments: Sequence[str]) -> Callable[[], int]:
     """The preparation of the data alone, with the messages and exit codes of `train`."""
-    return composed(arguments, lambda config: prepare_data(config) and None)
+
+    def prepare(config: Config) -> int:
+        prepare_data(config)
+        return 0
+
+    return composed(arguments, prepare)
 
 
 def translate_command(arguments: Sequence[str]) -> Callable[[], int]:
