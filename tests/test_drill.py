@@ -170,7 +170,7 @@ def test_work_with_a_configuration_has_the_exit_codes_of_train(capfd: pytest.Cap
 def test_a_short_drill_of_every_kind_finds_nothing() -> None:
     variables = environment(OMP_NUM_THREADS="1")
     variables["PYTHONPATH"] += os.pathsep + str(REPOSITORY / "scripts")
-    command = [sys.executable, "-m", "drill", "--scale", "0.02", "--minutes", "10"]
-    done = subprocess.run(command, env=variables, cwd=REPOSITORY, capture_output=True, text=True, timeout=1_500)
+    command = [sys.executable, "-m", "drill", "--scale", "0.02", "--minutes", "30"]
+    done = subprocess.run(command, env=variables, cwd=REPOSITORY, capture_output=True, text=True, timeout=2_400)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing lost, undetected, hung or crashed" in done.stdout
