@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from translator.command import exit_code, positive
+from translator.command import Parser, exit_code, positive, whole_number
 from translator.errors import UserError
 
 
@@ -49,3 +49,23 @@ def test_positive_numbers_are_positive(text: str) -> None:
     assert positive("12") == 12
     with pytest.raises(argparse.ArgumentTypeError, match=f"{text} must be at least 1"):
         positive(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--bootstrap", "-1"], "compare: --bootstrap -1: must be a whole number from 1 to 9\n"),
+        (["--bootstrep", "3"], "compare: unrecognized arguments: --bootstrep 3; did you mean --bootstrap?\n"),
+        (["--xyz"], "compare: unrecognized arguments: --xyz; --help shows all\n"),
+        (["--bootstrap"], "compare: --bootstrap: expected one argument\n"),
+    ],
+)
+def test_mistakes_of_a_command_line_have_the_form_of_all_others(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = Parser(prog="python -m translator.compare")
+    parser.add_argument("--bootstrap", type=whole_number(1, 9))
+    with pytest.raises(SystemExit) as ending:
+        parser.parse_args(arguments)
+    assert ending.value.code == 2
+    assert capsys.readouterr().err == message

@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from drill import cases, texts
 from drill.cases import Case, Disturbance, Ending
+from drill.commands import composed
 from drill.damages import DAMAGES
 from drill.lab import Lab
+from drill.lanes import Finding, Lanes, counts_of
 from drill.options import all_options, value_for
 from support.processes import REPOSITORY, environment
 from translator.config import SCHEMAS
@@ -117,11 +120,57 @@ def test_nasty_lines_are_single_lines_that_can_be_written() -> None:
     assert all(any(nasty in line for line in lines) for nasty in texts.NASTY)
 
 
+def part(name: str, per_scenario: int, problem: str = "") -> ModuleType:
+    """A part whose scenarios write their random numbers down and do nothing."""
+    module = ModuleType(name)
+
+    def scenario(lab: Lab, number: int) -> None:
+        lab.counts["cases"] += per_scenario
+        lab.counts["sum"] += number * lab.dice.randrange(100)
+        if problem and number == 1:
+            lab.problems.append(problem)
+
+    module.scenario = scenario  # type: ignore[attr-defined]
+    return module
+
+
+def run_lanes(folder: Path, seconds: float = 60.0, scenario: int | None = None) -> list[Finding]:
+    parts = {"few": part("few", 5), "many": part("many", 2, "it went wrong")}
+    goals = {"few": {"cases": 20}, "many": {"cases": 40}}
+    folder.mkdir()
+    return Lanes(parts, goals, 7, folder, time.monotonic() + seconds, 2, scenario).run(lambda found: None)
+
+
+def test_lanes_bring_all_parts_to_their_goals_together(tmp_path: Path) -> None:
+    found = run_lanes(tmp_path / "a")
+    assert counts_of(found, "few")["cases"] == 20
+    assert counts_of(found, "many")["cases"] == 40
+    assert [(one["part"], one["problems"]) for one in found if one["problems"]] == [("many", ["it went wrong"])]
+    for lane in (0, 1):  # at any moment both parts are about equally far
+        own = [one["part"] for one in found if one["scenario"] % 2 == lane]
+        assert own == 2 * ["few", *5 * ["many"]]
+    sums = {(one["part"], one["scenario"]): one["counts"]["sum"] for one in found}
+    assert sums == {(one["part"], one["scenario"]): one["counts"]["sum"] for one in run_lanes(tmp_path / "b")}
+    (again,) = run_lanes(tmp_path / "c", scenario=3)
+    assert again["counts"]["sum"] == sums["few", 3], "one scenario can be repeated"
+
+
+def test_lanes_begin_nothing_after_the_deadline(tmp_path: Path) -> None:
+    assert run_lanes(tmp_path / "a", seconds=-1.0) == []
+
+
+def test_work_with_a_configuration_has_the_exit_codes_of_train(capfd: pytest.CaptureFixture[str]) -> None:
+    assert composed(["seed=7"], lambda config: config.seed)() == 7
+    assert composed(["seed=7"], lambda config: None)() == 0
+    assert composed(["seed=x"], lambda config: 0)() == 2
+    assert capfd.readouterr().err.startswith("train: seed=x: ")
+
+
 @pytest.mark.slow
 def test_a_short_drill_of_every_kind_finds_nothing() -> None:
     variables = environment(OMP_NUM_THREADS="1")
     variables["PYTHONPATH"] += os.pathsep + str(REPOSITORY / "scripts")
-    command = [sys.executable, "-m", "drill", "--scale", "0.02", "--minutes", "10"]
-    done = subprocess.run(command, env=variables, cwd=REPOSITORY, capture_output=True, text=True, timeout=1_500)
+    command = [sys.executable, "-m", "drill", "--scale", "0.02", "--minutes", "30"]
+    done = subprocess.run(command, env=variables, cwd=REPOSITORY, capture_output=True, text=True, timeout=2_400)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing lost, undetected, hung or crashed" in done.stdout

@@ -215,6 +215,7 @@ def test_only_what_the_user_gave_is_taken_from_the_command_line() -> None:
     [
         ({"beam_sise": 2}, "beam_sise: unknown option; did you mean beam_size?"),
         ({"length_penalty": "gmt"}, "length_penalty=gmt: must be one of none, average, gnmt; did you mean gnmt?"),
+        ({"length_penalty": "nan"}, "length_penalty=nan: must be one of none, average, gnmt"),
         ({"beam_size": "three"}, "beam_size=three: must be a whole number"),
         ({"sample": "yes"}, "sample=yes: must be true or false"),
         ({"alpha": True}, "alpha=True: must be a number"),
@@ -233,6 +234,7 @@ def test_wrong_python_options_are_refused_by_the_name_used(
     with pytest.raises(UserError) as error:
         Translator.load(run_dir, device="cpu", **options)
     assert message in str(error.value)
+    assert "choose one of none" not in str(error.value), "the choices are named once"
 
 
 def test_a_longer_list_widens_the_beam_unless_its_size_is_given() -> None:

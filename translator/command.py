@@ -4,13 +4,14 @@ import argparse
 import atexit
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from translator.errors import UserError
+from translator.errors import UserError, nearest
 from translator.files.destinations import STANDARD_STREAM, Destination, protect_inputs, writing
 
 EXIT_USER_ERROR = 2
@@ -26,7 +27,12 @@ class Parser(argparse.ArgumentParser):
             write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USER_ERROR, f"{self.prog}: {message.removeprefix('argument ')}\n")
+        """Under the same name as later errors, `compare` for `python -m translator.compare`, and in the same form."""
+        message = re.sub(r"^(\S+): (\S+: must be )", r"\1 \2", message.removeprefix("argument "))
+        if unknown := re.match(r"unrecognized arguments: (--[\w-]+)", message):
+            near = nearest(unknown[1], self._option_string_actions)
+            message += f"; did you mean {near}?" if near else "; --help shows all"
+        self.exit(EXIT_USER_ERROR, f"{self.prog.rpartition('.')[2]}: {message}\n")
 
 
 def exit_code(name: str, run: Callable[[], int | None]) -> int:

@@ -92,6 +92,10 @@ def load(composed: DictConfig) -> Config:
         plain = OmegaConf.to_container(composed, resolve=True)
     except OmegaConfBaseException as error:
         reason = str(error).splitlines()[0]
+        if variable := re.search(r"Environment variable '([^']*)' not found", reason):
+            raise UserError(f"{error.full_key}: there is no environment variable {variable[1]}; set it") from error
+        if key := re.search(r"Interpolation key '([^']*)' not found", reason):
+            raise UserError(f"{error.full_key}: ${{{key[1]}}}: there is no option {key[1]} to refer to") from error
         raise UserError(f"{error.full_key}: ${{…}} must be the name of another option ({reason})") from error
     return _load(plain)
 

@@ -254,9 +254,10 @@ class _Session:
             )
         if not self.options.quiet:
             seconds = max(self.seconds, 1e-9)
+            lines = "1 line" if self.num_lines == 1 else f"{self.num_lines:,} lines"
             say(
-                f"Translated {self.num_lines:,} lines in {self.seconds:.1f} s: {self.num_sentences / seconds:,.0f} "
-                f"sentences/s, {self.num_pieces / seconds:,.0f} tokens/s."
+                f"Translated {lines} in {self.seconds:.1f} s: {self.num_sentences / seconds:,.0f} sentences/s, "
+                f"{self.num_pieces / seconds:,.0f} tokens/s."
             )
 
 

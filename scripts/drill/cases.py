@@ -22,7 +22,8 @@ import psutil
 
 LIMIT_SECONDS = 120.0  # a case takes a second or two; this one hangs
 LEFTOVER_SECONDS = 10.0  # for the workers of a killed process to notice
-_POLL_SECONDS = 0.002
+_POLL_SECONDS = 0.002  # until it has been disturbed
+_REST_SECONDS = 0.01  # when there is nothing to do but to wait
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -109,16 +110,19 @@ class Case:
             now = time.monotonic()
             if pid:
                 return status, now, disturbed_at, is_hung
+            is_waiting = disturbance is not None and disturbed_at is None
             if disturbance and disturbed_at is None:
-                if said_at is None and disturbance.after in self._said(disturbance.listen_to):
-                    said_at = now if disturbance.after else self.started
+                if said_at is None and not disturbance.after:
+                    said_at = self.started
+                elif said_at is None and disturbance.after in self._said(disturbance.listen_to):
+                    said_at = now
                 if said_at is not None and now - said_at >= disturbance.seconds:
                     os.kill(self.pid, disturbance.signal)
                     disturbed_at = now
             if now - self.started > limit and not is_hung:
                 is_hung = True
                 os.kill(self.pid, signal.SIGKILL)
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS if is_waiting else _REST_SECONDS)
 
     def _said(self, file: Path | None = None) -> str:
         return (file or self.paths[1]).read_text(encoding="utf-8", errors="replace")

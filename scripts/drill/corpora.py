@@ -13,12 +13,10 @@ import pyarrow
 import pyarrow.csv
 import pyarrow.parquet
 
+from drill.commands import composed
 from drill.lab import Lab, tiny_options
 from drill.texts import BLANK, NASTY, sentence
-from translator import cli
-from translator.build.checks import check_config
 from translator.build.data import prepare_data
-from translator.command import exit_code
 from translator.config import Config
 
 GOALS = {"corpora": 500}
@@ -149,4 +147,4 @@ def _check_command(arguments: list[str], ordinary: list[str]) -> Callable[[], in
         print(*sorted(lost))
         return LOST if lost else 0
 
-    return lambda: exit_code("train", lambda: max(cli.main(check, arguments, check=check_config)))
+    return composed(arguments, check)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from drill.cases import Ending
-from drill.lab import CONTINUED_UPDATES, Lab, tiny_options, train_command, translate_command
+from drill.commands import train_command, translate_command
+from drill.lab import CONTINUED_UPDATES, Lab, tiny_options
 
 GOALS = {"damages": 500}
 SHARE_OF_IMPORTANT_FILES = 0.8

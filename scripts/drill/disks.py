@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from drill.cases import Ending
-from drill.lab import Lab, tiny_options, train_command, translate_command
+from drill.commands import train_command, translate_command
+from drill.lab import Lab, tiny_options
 
 GOALS = {"disks": 40}
 _CLONE_NEWNS = 0x00020000

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from drill.lab import Lab, translate_command
+from drill.commands import translate_command
+from drill.lab import Lab
 from drill.texts import nasty_line
 
 GOALS = {"inputs": 500}

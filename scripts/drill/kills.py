@@ -6,16 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from drill.cases import Case, Disturbance
-from drill.lab import (
-    VARIANTS,
-    Lab,
-    big_options,
-    prepare_command,
-    reference_seconds,
-    tiny_options,
-    train_command,
-    translate_command,
-)
+from drill.commands import prepare_command, train_command, translate_command
+from drill.lab import VARIANTS, Lab, big_options, reference_seconds, tiny_options
 
 GOALS = {"kills": 300}
 MOST_KILLS = 5  # of one piece of work

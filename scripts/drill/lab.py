@@ -1,13 +1,13 @@
 """Where drills take place: a small corpus, small models, the commands, and a record of what went wrong."""
 
+import gc
 import json
 import os
 import random
 import shutil
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,10 +15,14 @@ import datasets
 import torch
 
 from drill.cases import LIMIT_SECONDS, Case, Disturbance, Ending, forked, fresh
-from translator import cli, train, translate
-from translator.build.checks import check_config
-from translator.build.data import prepare_data
-from translator.command import exit_code
+from drill.commands import (
+    WITH_REPORT,
+    WITHOUT_REPORT,
+    composed,
+    prepare_command,
+    train_command,
+    translate_command,
+)
 from translator.runs.directory import RunDirectory
 from translator.verify_resume.comparison import compare_runs
 
@@ -41,7 +45,10 @@ _CONSTANT = ["optim.schedule=constant", "optim.warmup_updates=2"]
 _LSTM = ["model=lstm_small", "model.embedding_size=12", "model.hidden_size=12", "model.attention_size=12"]
 VARIANTS = {
     "transformer": [*_TRANSFORMER, *_CONSTANT],
-    "accumulating": [*_TRANSFORMER, "trainer.update_tokens=600", "trainer.average=best", "tokenizer.sampling=0.1"],
+    "accumulating": [
+        *(*_TRANSFORMER, "trainer.update_tokens=600", "trainer.average=best", "tokenizer.sampling=0.1"),
+        WITH_REPORT,
+    ],
     "lstm": [*_LSTM, "trainer.ema_decay=0.9", "trainer.average=last"],
 }
 
@@ -50,6 +57,7 @@ def tiny_options(shared: Path, variant: str = "transformer", num_updates: int = 
     """A run of about a second: a few milliseconds an update, with validations and checkpoints all along."""
     return [
         *VARIANTS[variant],
+        *([] if WITH_REPORT in VARIANTS[variant] else [WITHOUT_REPORT]),
         "data=text",
         f"data.train={shared}/train",
         f"data.valid={shared}/valid",
@@ -88,36 +96,6 @@ def write_corpus(folder: Path) -> None:
 def _pair(number: str, dice: random.Random) -> tuple[str, str]:
     words = ["".join(dice.choices(SYLLABLES, k=dice.randint(1, 3))) for _ in range(dice.randint(2, 9))]
     return f"{number} {' '.join(words)}", f"{number} {' '.join(word[::-1] for word in reversed(words))}"
-
-
-def train_command(arguments: Sequence[str]) -> Callable[[], int]:
-    def work() -> int:
-        torch.set_num_threads(1)
-        sys.argv = ["train", *arguments]
-        return train.main()
-
-    return work
-
-
-def prepare_command(arguments: Sequence[str]) -> Callable[[], int]:
-    """The preparation of the data alone, with the messages and exit codes of `train`."""
-
-    def run() -> None:
-        cli.main(lambda config: prepare_data(config) and None, arguments, check=check_config)
-
-    def work() -> int:
-        sys.argv = ["train", *arguments]
-        return exit_code("train", run)
-
-    return work
-
-
-def translate_command(arguments: Sequence[str]) -> Callable[[], int]:
-    def work() -> int:
-        torch.set_num_threads(1)
-        return translate.main(list(arguments))
-
-    return work
 
 
 @dataclass
@@ -200,7 +178,9 @@ def warm_up(shared: Path) -> None:
     import translator.plots.attention
     import translator.translate_files  # noqa: F401
 
-    cli.main(lambda config: None, tiny_options(shared), check=check_config)  # Hydra's parser keeps its tables
+    composed(tiny_options(shared), lambda config: 0)()  # Hydra's parser keeps its tables
+    gc.collect()
+    gc.freeze()  # otherwise every fork looks for garbage among all objects of all libraries, and so copies them
 
 
 def build_references(shared: Path) -> None:

@@ -5,24 +5,20 @@ sentences, a thousand layers) is taken as far as the checks before a run.
 """
 
 import random
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import Enum
 from types import NoneType
-from typing import Any, NoReturn, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-from drill.lab import Lab, tiny_options, train_command
-from translator import cli
-from translator.build.checks import check_config
-from translator.command import exit_code
-from translator.config import SCHEMAS, Config, RunOptions
+from drill.commands import composed, whole_train_command, without_pictures
+from drill.lab import Lab, tiny_options
+from translator.config import SCHEMAS, RunOptions
 from translator.schema.options import Declaration, Options, declaration
 
 GOALS = {"options": 2_000}
 PER_SCENARIO = 5
-SHARE_TRAINED = 0.3  # of the accepted values; the others are only checked, which takes a tenth of the time
+SHARE_TRAINED = 0.3  # the others are only checked, which takes a tenth of the time
 MOST_WORK = 50  # a larger number may ask for hours of work
 LONG_WORK = {"trainer.max_updates", "trainer.max_time", "trainer.compile"}
 STRANGE = (
@@ -123,13 +119,13 @@ def _try(lab: Lab, option: Option, value: str) -> None:
     argument = f"{option.name}={value}"
     arguments = [*_base(lab, option.base), argument]
     lab.counts["options"] += 1
-    ending = lab.run(_check_command(arguments))
-    is_trained = ending.code == 0 and not _is_long(option, value) and lab.dice.random() < SHARE_TRAINED
-    if is_trained:
-        lab.counts["options trained with"] += 1
-        ending = lab.run(
-            train_command([*arguments, *([] if option.name == "run_dir" else [f"run_dir=run{lab.num_cases}"])])
-        )
+    is_trained = not _is_long(option, value) and lab.dice.random() < SHARE_TRAINED
+    if is_trained:  # it makes the same checks first
+        place = [] if option.name == "run_dir" else [f"run_dir=run{lab.num_cases}"]
+        ending = lab.run(_train([*arguments, *place]))
+        lab.counts["options trained with"] += ending.code == 0
+    else:
+        ending = lab.run(composed(arguments, lambda config: 0))
     if ending.fault():
         lab.problems[-1] += f" ({argument[:200]!r} with {option.base})"
     elif ending.code:
@@ -141,6 +137,14 @@ def _try(lab: Lab, option: Option, value: str) -> None:
         lab.require(is_named, f"{argument[:200]!r} {what}: not one line that names the option", ending)
     else:
         lab.counts["options accepted"] += 1
+
+
+def _train(arguments: list[str]) -> Callable[[], int]:
+    def work() -> int:
+        without_pictures()
+        return whole_train_command(arguments)()
+
+    return work
 
 
 def _base(lab: Lab, base: str) -> list[str]:
@@ -155,28 +159,6 @@ def _base(lab: Lab, base: str) -> list[str]:
     splits = {"train": "train", "validation": "valid", "test": "test"}
     files = ",".join(f"{split}:{lab.shared}/{file}.jsonl" for split, file in splits.items())
     return [*others, "data=hf", "data.path=json", f"data.data_files={{{files}}}", *common]
-
-
-class _AcceptedError(BaseException):
-    """The checks are over; nothing may catch it but this module."""
-
-
-def _check_command(arguments: list[str]) -> Callable[[], int]:
-    """Everything that `train` checks before it reads data, without the run that would follow."""
-
-    def check(config: Config) -> NoReturn:
-        check_config(config)
-        raise _AcceptedError
-
-    def run() -> None:
-        with suppress(_AcceptedError):
-            cli.main(lambda config: None, arguments, check=check)
-
-    def work() -> int:
-        sys.argv = ["train", *arguments]
-        return exit_code("train", run)
-
-    return work
 
 
 def _is_long(option: Option, value: str) -> bool:

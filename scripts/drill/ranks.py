@@ -6,7 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from drill.cases import Disturbance, Ending
-from drill.lab import Lab, tiny_options, train_command
+from drill.commands import train_command
+from drill.lab import Lab, tiny_options
 
 GOALS = {"kills of one of two": 10}
 LONGEST = 60.0  # seconds that the other one may take to notice

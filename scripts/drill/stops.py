@@ -3,7 +3,8 @@
 import signal
 
 from drill.cases import Disturbance, Ending
-from drill.lab import NUM_UPDATES, VARIANTS, Lab, reference_seconds, tiny_options, train_command
+from drill.commands import train_command
+from drill.lab import NUM_UPDATES, VARIANTS, Lab, reference_seconds, tiny_options
 
 GOALS = {"signals": 120}
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)

@@ -127,7 +127,7 @@ def test_numbers_outside_their_range_are_refused_with_the_range(
         command.main([*what, "--reference", "ref.de", f"{flag}={value}"])
     message = capsys.readouterr().err
     assert (exit_.value.code, message.count("\n")) == (2, 1)
-    assert f"{flag}: {value}: must be" in message
+    assert f"{command.__name__.rpartition('.')[2]}: {flag} {value}: must be" in message
     assert range_ in message
 
 

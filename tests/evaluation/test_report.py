@@ -20,7 +20,7 @@ def test_each_class_of_lengths_is_scored_alone() -> None:
     assert found["bleu"]["value"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
     assert found["diagnostics"]["copied"] == 0.25
     assert "25.00 % copied" in str(report)
-    assert "4 sentences, 1 reference(s)" in str(report)
+    assert "4 sentences, 1 reference\n" in str(report)
 
 
 def test_without_sources_there_are_scores_alone() -> None:

@@ -1,6 +1,7 @@
 """When kernels replace the reference formulas, and that only one module decides it."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,15 @@ def test_no_other_module_checks_the_device() -> None:
     ]
     asking = [str(path.relative_to(PACKAGE)) for path in files if ASKS.search(path.read_text(encoding="utf-8"))]
     assert asking == ["kernels/choice.py"]
+
+
+def test_memory_is_kept_only_where_the_device_is_a_cpu() -> None:
+    """A GPU has an allocator of its own, and keeping all memory of the host would gain nothing there."""
+    calls = [
+        (path.name, before.strip())
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for before, line in pairwise(path.read_text(encoding="utf-8").splitlines())
+        if line.strip() == "keep_memory()"
+    ]
+    assert len(calls) >= 5
+    assert [name for name, before in calls if not before.endswith('.type == "cpu":')] == []

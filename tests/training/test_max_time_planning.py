@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.timed_training import LIMIT, FakeTime, finish, timed_trainer
-from support.training_toys import ToyModel
+from support.training_toys import ToyLoader, ToyModel
 from translator.training.deadline import VALIDATION
 from translator.training.monitor import UpdateReport
 
@@ -31,6 +31,55 @@ def test_a_validation_that_may_just_fit_is_tried(tmp_path: Path) -> None:
     assert result.progress.history[-1]["update"] == result.progress.update
     assert VALIDATION not in trainer.deadline.left_out
     assert clock.taken <= 40
+
+
+def test_the_only_validation_is_tried_whatever_an_old_estimate_says(tmp_path: Path) -> None:
+    """A model that has just begun to learn never ends its sentences; a little later its validation takes seconds."""
+    clock = FakeTime(2.0, update=5.0)
+    trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT, validate_every=10_000)
+    trainer.estimate_validation = lambda model: 10_000.0
+    result, _ = finish(trainer, clock)
+    assert result.progress.history[-1]["update"] == result.progress.update
+    assert VALIDATION not in trainer.deadline.left_out
+    assert clock.taken <= LIMIT
+
+
+def test_an_estimate_that_leaves_no_hope_is_repeated_in_the_second_half(tmp_path: Path) -> None:
+    """Otherwise nearly all of the time is used for updates, and what is then left is too short for any validation."""
+    clock, estimated_at = FakeTime(20.0), []
+    trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT, validate_every=10_000)
+
+    def estimate(model: ToyModel) -> float:
+        estimated_at.append(clock.taken)
+        return 20.0 if clock.taken > 0.6 * LIMIT else 10_000.0
+
+    trainer.estimate_validation = estimate
+    result, is_tested = finish(trainer, clock)
+    assert is_tested
+    assert result.progress.validated_at == result.progress.update
+    assert trainer.deadline.left_out == []
+    assert len(estimated_at) <= 6
+    assert clock.taken <= LIMIT
+
+
+def test_a_validation_once_an_epoch_that_was_given_up_is_repeated_before_the_epoch_is_over(tmp_path: Path) -> None:
+    clock, attempts = FakeTime(5.0), []
+    loader = ToyLoader(num_batches=300, rows=2)
+    trainer = timed_trainer(tmp_path, clock, max_seconds=3 * LIMIT, validate_every=0, loader=loader)
+    trainer.estimate_validation = lambda model: 5.0
+    validator = trainer.validator
+
+    def slow_once(model: ToyModel) -> Any:
+        attempts.append(trainer.progress.update)
+        clock.validation = 10_000.0 if len(attempts) == 1 else 5.0
+        return validator(model)
+
+    trainer.validator = slow_once
+    result, is_tested = finish(trainer, clock)
+    assert attempts[0] == 300
+    assert result.progress.history[0]["update"] == attempts[1] < result.progress.update < 600
+    assert is_tested
+    assert clock.taken <= 3 * LIMIT
 
 
 def test_time_that_a_pessimistic_estimate_has_left_over_is_used_for_training(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import time
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -11,9 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from support.processes import environment
+from support import two_ranks
 from support.training_toys import make_double_trainer, weights
-from support.warm_python import Program
 from translator.errors import UserError
 from translator.training.distributed import Ranks, _buckets
 
@@ -71,17 +69,7 @@ sys.exit(result.exit_code)
 
 
 def run_two(mode: str, folder: Path) -> list[CompletedProcess[str]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    common = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [environment(**common, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(2)]
-    programs = [Program(PROGRAM, mode, str(folder), env=rank) for rank in ranks]
-    try:
-        return [program.finish(timeout=180) for program in programs]
-    finally:
-        for program in programs:
-            program.kill()
+    return two_ranks.run_two(PROGRAM, mode, str(folder), timeout=180)
 
 
 def without_time(history: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from translator.build.report import ReportRequest, load_material
 from translator.command import open_outputs, say
 from translator.errors import UserError
 from translator.evaluate_files import to_json
-from translator.kernels.allocator import keep_memory
 from translator.report.gather import gather_figures
 from translator.report.page import report_page
 from translator.runs.directory import RunDirectory
@@ -25,7 +24,6 @@ def run(options: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if options.threads:
         torch.set_num_threads(options.threads)
-    keep_memory()
     inputs = [options.source, options.reference, options.gold_alignment]
     with open_outputs(inputs, output=output, json=options.json) as write:
         request = ReportRequest(runs, options.source, options.reference, options.gold_alignment, options.device)
@@ -33,4 +31,5 @@ def run(options: argparse.Namespace) -> None:
         write["output"](report_page(figures))
         if "json" in write:
             write["json"](to_json(figures))
-    say(f"{output}: {len(figures['runs'])} run(s), {figures['held_out']['num_sentences']:,} sentences")
+    number = "one run" if len(runs) == 1 else "two runs"
+    say(f"{output}: {number}, {figures['held_out']['num_sentences']:,} sentences")

@@ -28,7 +28,9 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.scores.num_sentences:,} sentences, {self.scores.num_references} reference(s)"]
+        lines = [
+            f"{_number(self.scores.num_sentences, 'sentence')}, {_number(self.scores.num_references, 'reference')}"
+        ]
         for name, score in self.scores.by_metric.items():
             interval = "" if score.low is None else f"  95 %: {score.low:5.1f} – {score.high:5.1f}"
             lines.append(f"{METRICS[name].label:7}{score.value:7.2f}{interval}  {score.signature}")
@@ -74,3 +76,7 @@ def evaluate_texts(
         diagnose(sources, hypotheses) if sources is not None else None,
         alignment,
     )
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

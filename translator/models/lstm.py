@@ -46,7 +46,7 @@ class BidirectionalEncoder(nn.Module):
             back, _, _ = backwards(reverse(states, reversal), start, start)  # (S, B, H), last word first
             states = torch.cat((ahead, reverse(back, reversal)), dim=-1)  # (S, B, 2H)
             summary = torch.cat((ahead.gather(0, last), back.gather(0, last)), dim=-1).squeeze(0)  # (B, 2H)
-        return self.dropout(states), summary * mask.any(dim=1, keepdim=True)
+        return self.dropout(states), summary.masked_fill(~mask.any(dim=1, keepdim=True), 0.0)
 
 
 class LstmSeq2Seq(Seq2Seq):

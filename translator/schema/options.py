@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
-from translator.errors import OptionError, UserError
+from translator.errors import OptionError, UserError, nearest
 from translator.schema.checks import did_you_mean
 
 LARGEST = 2**31 - 1  # for whole numbers without an explicit maximum; anything larger is a typo
@@ -145,5 +145,6 @@ def expected(hint: Any, value: object) -> str | None:
     """What is expected instead of a value of the wrong type."""
     if is_enum(hint):
         choices = [member.value for member in hint]
-        return f"must be one of {', '.join(choices)}; {did_you_mean(str(value), choices)}"
+        near = nearest(str(value), choices)
+        return f"must be one of {', '.join(choices)}" + (f"; did you mean {near}?" if near else "")
     return f"must be {TYPE_NAMES[hint]}" if hint in TYPE_NAMES else None

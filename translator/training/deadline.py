@@ -61,6 +61,8 @@ class Deadline:
         """None if there was no time for it."""
         progress = self._progress
         now, expected = self._now(), self._expected()
+        if is_last and not progress.history:  # the only one is tried, even if an old estimate says that it cannot fit
+            expected = min(expected, max(0.0, self._end() - now))
         saving = self.time.saving_seconds
         until = self._end() - (_UNKNOWN_SAVING * expected if saving is None else saving)
         if progress.history:  # the best weights so far can be tested

@@ -78,8 +78,9 @@ class FinalWeights:
         """
         candidates = self._candidates(progress) if self.ranks.is_main else []
         best = candidates[0] if candidates else self._current(progress)
-        origin, weights = _describe(best, progress, settings.best_metric), best.weights()
-        step, best_score = self.ranks.gather((best.step, best.score))[0]  # all ranks must make the same decision
+        weights, origin = best.weights(), _describe(best, progress, settings.best_metric)
+        # Only the first rank knows the candidates, and all ranks must make the same decision.
+        step, best_score, origin = self.ranks.gather((best.step, best.score, origin))[0]
         figures = next((figures for figures in progress.history if figures["update"] == step), {})
         is_published = best.is_published
         self._take_over(weights)
@@ -87,7 +88,7 @@ class FinalWeights:
             chosen = self._averaged(settings.average, candidates)
             self._take_over(average_weights(part() for part in chosen) or weights)
             result = validate()
-            average = f"average of {len(chosen)} checkpoints ({settings.average})"
+            average = f"average of {self.ranks.gather(len(chosen))[0]} checkpoints ({settings.average})"
             score = result.score(settings.best_metric) if result is not None else None
             if score is not None and score < best_score and self.ranks.is_main:
                 self.notify(f"{average}: {score:.2f}, worse than {best_score:.2f} of {origin}")

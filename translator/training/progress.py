@@ -39,6 +39,7 @@ class Progress:
     num_skipped: int = 0
     validated_at: int = 0  # update of the last validation
     validated_epoch: int = 0
+    next_validation_seconds: float = 0.0  # one that was given up is not repeated before
     validation_seconds: float = 0.0  # the slower one of the latest two
     reserve_seconds: float = 0.0  # needed at the end of the run
     last_score: float | None = None
@@ -111,7 +112,7 @@ class Plan:
         return None
 
     def validation_is_due(self, progress: Progress) -> bool:
-        if progress.update == progress.validated_at:
+        if progress.update == progress.validated_at or progress.seconds < progress.next_validation_seconds:
             return False
         if self.settings.max_seconds:
             time_left = self.settings.max_seconds - progress.startup_seconds

@@ -26,7 +26,7 @@ _LONGEST_EXIT = 5.0
 _UNKNOWN_RESERVE = 0.05  # share of max_time, until a validation has been timed or if none fits
 _FIRST_ESTIMATE = 1 / 8  # share of the time left after start-up
 _OLD_ESTIMATE = 2.0  # an estimate is old once the number of updates has grown by this factor …
-_OLD_LATE_ESTIMATE = 1.5  # … or by this one, when the time seems to be up
+_OLD_LATE_ESTIMATE = 1.5  # … or by this one, when time seems to be up, or half of it is over and nothing fits
 _WORTH_A_TRY = 1.5  # late validations expected to take up to this multiple of the time left are tried
 
 
@@ -141,9 +141,14 @@ class RunTime:
         self._without_saving = seconds
 
     def note_abandoned(self, progress: Progress, seconds: float) -> None:
-        """Notes that a validation was abandoned after so many seconds, so it must be estimated again."""
-        self._remember(progress, 2 * (progress.validation_seconds or seconds))
+        """Notes that a validation was abandoned after so many seconds, so it must be estimated again.
+
+        The next one waits for at least as much training as this one took, or was known to take.
+        """
+        known = progress.validation_seconds
+        self._remember(progress, 2 * (known or seconds))
         self._estimated_at = 0
+        progress.next_validation_seconds = progress.seconds + seconds + max(seconds, known)
 
     def estimate_is_due(self, progress: Progress) -> bool:
         """Whether to estimate a validation: once early, and again when the estimate is old."""
@@ -155,7 +160,9 @@ class RunTime:
         is_late = progress.seconds >= self.plan.training_seconds(progress)
         if is_late and self._num_planned is None:
             return False  # nothing can fit any more, whatever the estimate
-        return progress.update >= (_OLD_LATE_ESTIMATE if is_late else _OLD_ESTIMATE) * self._estimated_at
+        is_second_half = progress.seconds - progress.startup_seconds >= self.limit - progress.seconds
+        is_soon_old = is_late or (is_second_half and self._num_planned is None)
+        return progress.update >= (_OLD_LATE_ESTIMATE if is_soon_old else _OLD_ESTIMATE) * self._estimated_at
 
     def note_estimate(self, progress: Progress, seconds: float) -> None:
         self._remember(progress, seconds)

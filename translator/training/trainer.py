@@ -197,7 +197,6 @@ class Trainer:
         with self._evaluated_weights():
             result = self.deadline.validation(self._run_validator, is_last=is_last)
         if result is None:
-            self.progress.validated_epoch = self.progress.epoch  # not again before the next one
             self.monitor.start_window()
             return False
         is_best = self.progress.record_validation(result.score(self.settings.best_metric), result.figures())
