@@ -46,7 +46,8 @@ class LineTranslator:
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
     step of a search; where it says so, the translation is given up with `Interrupted`. `make_utility` gives the utility
-    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can.
+    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. Every
+    source begins with the ids `source_tags`, and no translation contains a piece of `never`.
     """
 
     def __init__(
@@ -64,6 +65,8 @@ class LineTranslator:
         interrupted: Callable[[], bool] = lambda: False,
         make_utility: Callable[[str], PairwiseUtility] | None = None,
         engine: SearchEngine | None = None,
+        source_tags: Sequence[int] = (),
+        never: Sequence[int] = (),
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -78,6 +81,8 @@ class LineTranslator:
         self.interrupted = interrupted
         self.make_utility = make_utility
         self.engine = engine
+        self.source_tags = list(source_tags)
+        self.never = tuple(never)
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
@@ -139,7 +144,7 @@ class LineTranslator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
         """The log-probability of each piece of given translations, and attention on request."""
-        source_ids = self.tokenizer.encode_source([self._normalized(text) for text in sources])
+        source_ids = self.encode_sources(sources)
         target_ids = self.tokenizer.encode_target([self._normalized(text) for text in targets])
         results: list[Forced | None] = [None] * len(source_ids)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
@@ -157,12 +162,17 @@ class LineTranslator:
         alignments = []
         forced = self.score(sources, targets, need_attention=True)
         for source, target, result in zip(sources, targets, forced, strict=True):
-            (source_ids,) = self.tokenizer.encode_source([self._normalized(source)])
+            (source_ids,) = self.encode_sources([source])
             (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
             assert result.attention is not None
             pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
-            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
+            alignments.append(self._join_alignments([AttentionMap(*pieces, result.attention)]))
         return alignments
+
+    def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids that the model is given: tags, pieces of the normalised text, EOS."""
+        encoded = self.tokenizer.encode_source([self._normalized(text) for text in texts])
+        return [[*self.source_tags, *ids] for ids in encoded]
 
     def _forbidden(self) -> Spellings:
         """The spellings of the words that must not be written; found anew when the words change."""
@@ -193,7 +203,11 @@ class LineTranslator:
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):
                 seed = (first_line + line) * 1_000_003 + number
-                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else [], is_first=number == 0))
+                parts.append(
+                    _Part(
+                        line, [*self.source_tags, *ids], seed, forced[line] if number == 0 else [], is_first=number == 0
+                    )
+                )
         return parts
 
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
@@ -265,6 +279,7 @@ class LineTranslator:
             options,
             prefixes=prefixes,
             forbidden=forbidden,
+            never=self.never,
             seeds=[part.seed for part in parts],
             before_step=partial(self._stop_if_interrupted, abandoned),
         )
@@ -295,12 +310,13 @@ class LineTranslator:
                     score=mean if self.options.mbr else sum(hypothesis.score for hypothesis in chosen),
                     normalized_score=mean,
                     num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
-                    alignment=_join_alignments(maps, self.split_words) if need_alignment and maps else None,
+                    alignment=self._join_alignments(maps) if need_alignment and maps else None,
                     attention=maps if need_attention else None,
                 )
             )
         left_by_engine = any(part.left_by_engine for part in parts)
-        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
+        num_pieces = sum(len(part.ids) - len(self.source_tags) for part in parts)
+        return Translation(outputs, num_pieces, len(parts), left_by_engine)
 
     def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
         ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids
@@ -308,18 +324,18 @@ class LineTranslator:
         assert weights is not None
         return AttentionMap(self.tokenizer.source_pieces(part.ids), self.tokenizer.target_pieces([*ids, EOS]), weights)
 
-
-def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
-    """The alignment of a line from those of its parts; words are numbered through all of them."""
-    joined: list[tuple[int, int]] = []
-    source_offset = target_offset = 0
-    for source_pieces, target_pieces, weights in maps:
-        pairs, num_source, num_target = align_words(
-            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
-        )
-        joined += [(source + source_offset, target + target_offset) for source, target in pairs]
-        source_offset, target_offset = source_offset + num_source, target_offset + num_target
-    return sorted(joined)
+    def _join_alignments(self, maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
+        """The alignment of a line from those of its parts; words are numbered through all of them."""
+        joined: list[tuple[int, int]] = []
+        source_offset = target_offset = 0
+        first = len(self.source_tags)  # tags are no words
+        for source_pieces, target_pieces, weights in maps:
+            pairs, num_source, num_target = align_words(
+                source_pieces[first:-1], target_pieces[:-1], weights[:-1, first:-1], self.split_words
+            )
+            joined += [(source + source_offset, target + target_offset) for source, target in pairs]
+            source_offset, target_offset = source_offset + num_source, target_offset + num_target
+        return sorted(joined)
 
 
 def _num_pieces(source_ids: Sequence[int]) -> int:
