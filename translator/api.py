@@ -7,9 +7,12 @@ print(translator.translate(["A dog runs through the snow."]))
 """
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
+from translator.config import Config
+from translator.data.tokenizer import Tokenizer
 from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
 from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
@@ -26,6 +29,7 @@ class Translator(LineTranslator):
     """A trained model that translates lines of text; see `LineTranslator` for its methods."""
 
     direction: Direction
+    config: Config  # of the first run
 
     @classmethod
     def load(
@@ -68,7 +72,17 @@ class Translator(LineTranslator):
         for folder, run in zip(folders[1:], runs[1:], strict=True):
             choose_direction(run.config, tokenizer, direction.target, folder)  # refuses what translates into another
         translator = cls(models, tokenizer, chosen, **translation_options(runs[0].config, tokenizer, direction))
-        translator.direction = direction
+        translator.direction, translator.config = direction, runs[0].config
         translator.options = translator.options.changed(**options)
         translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
         return translator
+
+    def towards(self, direction: Direction) -> Self:
+        """The same model and search, for another of the run's directions."""
+        assert isinstance(self.tokenizer, Tokenizer)
+        other = copy(self)
+        other.direction = direction
+        for name, value in translation_options(self.config, self.tokenizer, direction).items():
+            if name != "options":
+                setattr(other, name, value)
+        return other

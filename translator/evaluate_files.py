@@ -10,7 +10,6 @@ import torch
 
 from translator.api import Translator
 from translator.command import open_outputs
-from translator.config import load_file
 from translator.decoding.output import one_line
 from translator.errors import UserError
 from translator.evaluation.alignment import AlignmentScores, parse_pharaoh, score_alignments
@@ -18,7 +17,6 @@ from translator.evaluation.report import evaluate_texts
 from translator.evaluation.texts import guess_language, require_equal_lengths
 from translator.files.lines import read_lines
 from translator.kernels.allocator import keep_memory
-from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
 
@@ -30,6 +28,8 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--gold-alignment: needs --model, whose attention is scored")
     if given(options, SearchOptions) and not options.model:
         raise UserError("--hypothesis: is a finished translation; search options need --model")
+    if options.to and not options.model:
+        raise UserError(f"--to {options.to}: is for --model; give the language of --hypothesis with --target-language")
     if options.output and not options.model:
         raise UserError("--output: keeps the translation of --model; with --hypothesis there is none")
     inputs = [options.source, options.hypothesis, options.gold_alignment, *options.reference]
@@ -83,10 +83,10 @@ class System:
         if options.threads:
             torch.set_num_threads(options.threads)
         with naming_flags(SearchOptions):
-            self.translator = Translator.load(runs, options.device, **given(options, SearchOptions))
+            self.translator = Translator.load(runs, options.device, to=options.to, **given(options, SearchOptions))
         if self.translator.device.type == "cpu":
             keep_memory()
-        self.target_language = load_file(resolve_run(runs[0]) / "config.yaml").data.target
+        self.target_language = self.translator.direction.target
 
     def translate(self, sources: Sequence[str]) -> list[str]:
         with naming_flags(SearchOptions):

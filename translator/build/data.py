@@ -5,6 +5,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from translator.build.initial_weights import tokenizer_folder
 from translator.config import Config
 from translator.data.batching import BatchSampler
 from translator.data.cleaning import CleanedSplits, Cleaning, clean
@@ -87,7 +88,7 @@ def prepare_data(config: Config) -> PreparedData:
     for corpus in raw.held_out:
         _require_text(corpus)
     cleaned = clean(raw, Cleaning(**vars(data.cleaning)), two_way=data.directions is Directions.both)
-    tokenizer = _tokenizer(config, [corpus for corpus, _ in cleaned.train], cache_dir)
+    tokenizer = _initial_tokenizer(config) or _tokenizer(config, [corpus for corpus, _ in cleaned.train], cache_dir)
     ways = _ways(config, tokenizer, len(cleaned.train))
     tables = [] if is_streamed else [tokenized(config, corpus, tokenizer) for corpus, _ in cleaned.train]
     return PreparedData(raw, cleaned, tokenizer, tables, ways)
@@ -109,6 +110,21 @@ def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer
         islice(chain.from_iterable(corpora), limit), "reading and cleaning the text for the tokenizer", limit
     )
     return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
+
+
+def _initial_tokenizer(config: Config) -> Tokenizer | None:
+    """The tokenizer of the run that `init_from` names; refused if it lacks a tag that is needed now."""
+    folder = tokenizer_folder(config)
+    if folder is None:
+        return None
+    tokenizer, needed = Tokenizer.load(folder), _tag_names(config)
+    missing = [name for name in needed if tag_piece(name) not in tokenizer.tag_ids]
+    if missing:
+        raise UserError(
+            f"init_from={config.init_from}: its vocabulary has no {' and no '.join(map(tag_piece, missing))}, which "
+            f"this run needs; train that run with 'tokenizer.tags=[{','.join(missing)}]', or leave init_from out"
+        )
+    return tokenizer
 
 
 def _tag_names(config: Config) -> list[str]:

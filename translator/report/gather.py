@@ -104,7 +104,7 @@ def _sections(held_out: HeldOut, run: RunMaterial) -> dict[str, Callable[[], Any
 
     return {
         "scores": lambda: corpus_scores(hypotheses, held_out) if hypotheses else None,
-        "curves": lambda: learning_curves(run.run),
+        "curves": lambda: learning_curves(run.run, run.direction),
         "lengths": lambda: scores_by_length(hypotheses, held_out) if hypotheses else None,
         "frequency": frequency,
         "ngrams": lambda: unbalanced_ngrams(*words(), joiner) if hypotheses else None,

@@ -156,19 +156,23 @@ def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 
 
-def find_weights(run_dir: Path) -> Path:
-    """The weights of a run: the finished ones or, while it is still being trained, the best so far."""
+def find_weights(run_dir: Path, given: str = "") -> Path:
+    """The weights of a run: the finished ones or, while it is still being trained, the best so far.
+
+    `given` is how the user has named the run, for messages; by default with --model.
+    """
+    given = given or f"--model {run_dir}"
     if not os.path.isdir(run_dir):  # noqa: PTH112 - Path.is_dir fails where a name is too long
         what = "is a file" if os.path.isfile(run_dir) else "no such directory"  # noqa: PTH113
-        raise UserError(f"--model {run_dir}: {what}; give the directory of a training run, such as runs/NAME")
+        raise UserError(f"{given}: {what}; give the directory of a training run, such as runs/NAME")
     run = RunDirectory(run_dir)
     if not (run.config.is_file() and run.manifest.is_file()):
-        raise UserError(f"--model {run_dir}: not a training run, which would have config.yaml and manifest.json inside")
+        raise UserError(f"{given}: not a training run, which would have config.yaml and manifest.json inside")
     run.read_manifest()
     if not (run.tokenizer / "tokenizer.json").is_file():
-        raise UserError(f"--model {run_dir}: the run has no tokenizer; it ended before training began, so train again")
+        raise UserError(f"{given}: the run has no tokenizer; it ended before training began, so train again")
     if not run.weights.is_file():
-        raise UserError(f"--model {run_dir}: the run has no weights yet; let it train until its first validation")
+        raise UserError(f"{given}: the run has no weights yet; let it train until its first validation")
     return run.weights
 
 
