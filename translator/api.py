@@ -7,13 +7,17 @@ print(translator.translate(["A dog runs through the snow."]))
 """
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
+from translator.config import Config
+from translator.data.tokenizer import Tokenizer
 from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
 from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
 from translator.errors import UserError
+from translator.runs.directions import Direction, choose_direction
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
 from translator.runs.translation import translation_options
@@ -24,18 +28,23 @@ NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or m
 class Translator(LineTranslator):
     """A trained model that translates lines of text; see `LineTranslator` for its methods."""
 
+    direction: Direction
+    config: Config  # of the first run
+
     @classmethod
     def load(
         cls,
         run_dirs: str | Path | Sequence[str | Path],
         device: str = "auto",
         *,
+        to: str | None = None,
         engine: str = TORCH,
         int8: bool = False,
         **options: Any,
     ) -> Self:
         """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
 
+        `to` is the language to translate into, for runs that have both directions; by default their data.target.
         `engine` is torch, ctranslate2 (faster on CPUs; `int8` in lower precision) or auto, which is ctranslate2 where
         it is installed and can do what is asked for. `options` are search options, such as beam_size=1, that differ
         from the run's; see `SearchOptions`.
@@ -58,7 +67,22 @@ class Translator(LineTranslator):
                     "trained on the same data with the same tokenizer options"
                 )
         models = [run.model for run in runs]
-        translator = cls(models, runs[0].tokenizer, chosen, **translation_options(runs[0].config))
+        tokenizer = runs[0].tokenizer
+        direction = choose_direction(runs[0].config, tokenizer, to, folders[0])
+        for folder, run in zip(folders[1:], runs[1:], strict=True):
+            choose_direction(run.config, tokenizer, direction.target, folder)  # refuses what translates into another
+        translator = cls(models, tokenizer, chosen, **translation_options(runs[0].config, tokenizer, direction))
+        translator.direction, translator.config = direction, runs[0].config
         translator.options = translator.options.changed(**options)
         translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
         return translator
+
+    def towards(self, direction: Direction) -> Self:
+        """The same model and search, for another of the run's directions."""
+        assert isinstance(self.tokenizer, Tokenizer)
+        other = copy(self)
+        other.direction = direction
+        for name, value in translation_options(self.config, self.tokenizer, direction).items():
+            if name != "options":
+                setattr(other, name, value)
+        return other

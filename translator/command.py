@@ -123,6 +123,14 @@ def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
     return convert
 
 
+def add_direction(parser: argparse.ArgumentParser, default: str = "the run's data.target") -> None:
+    parser.add_argument(
+        "--to",
+        metavar="LANGUAGE",
+        help=f"the language to translate into, for runs with data.directions=both; default: {default}",
+    )
+
+
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:

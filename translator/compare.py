@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code, positive, whole_number
+from translator.command import Parser, add_direction, exit_code, positive, whole_number
 from translator.evaluate import MOST_RESAMPLINGS
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("a", type=Path, metavar="A", help="a run, or a file with its translation")
     result.add_argument("b", type=Path, metavar="B", help="another one")
+    add_direction(result)
     result.add_argument("--reference", type=Path, nargs="+", required=True, metavar="FILE", help="one or several")
     result.add_argument(
         "--source", type=Path, metavar="FILE", help="needed where A or B is a run; shown in the examples"

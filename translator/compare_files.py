@@ -17,7 +17,10 @@ from translator.schema.flags import given
 
 
 def run(options: argparse.Namespace) -> None:
-    if given(options, SearchOptions) and not any(resolve_run(path).is_dir() for path in (options.a, options.b)):
+    is_about_runs = any(resolve_run(path).is_dir() for path in (options.a, options.b))
+    if options.to and not is_about_runs:
+        raise UserError(f"--to {options.to}: needs a run; {options.a} and {options.b} are finished translations")
+    if given(options, SearchOptions) and not is_about_runs:
         raise UserError(f"{options.a} and {options.b}: are finished translations; search options need a run")
     inputs = [options.a, options.b, options.source, *options.reference]
     with open_outputs(inputs, json=options.json) as write:

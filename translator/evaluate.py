@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code, positive, whole_number
+from translator.command import Parser, add_direction, exit_code, positive, whole_number
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
 
@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
         help="translate the source with this run; given several times, the runs are an ensemble",
     )
     what.add_argument("--hypothesis", type=Path, metavar="FILE", help="score this translation")
+    add_direction(result)
     result.add_argument("--source", type=Path, metavar="FILE", help="needed with --model")
     result.add_argument("--reference", type=Path, nargs="+", required=True, metavar="FILE", help="one or several")
     result.add_argument(

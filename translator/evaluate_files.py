@@ -10,7 +10,6 @@ import torch
 
 from translator.api import Translator
 from translator.command import open_outputs
-from translator.config import load_file
 from translator.decoding.output import one_line
 from translator.errors import UserError
 from translator.evaluation.alignment import AlignmentScores, parse_pharaoh, score_alignments
@@ -31,6 +30,8 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--gold-alignment: needs --model, whose attention is scored")
     if given(options, SearchOptions) and not options.model:
         raise UserError("--hypothesis: is a finished translation; search options need --model")
+    if options.to and not options.model:
+        raise UserError(f"--to {options.to}: is for --model; give the language of --hypothesis with --target-language")
     if options.output and not options.model:
         raise UserError("--output: keeps the translation of --model; with --hypothesis there is none")
     inputs = [options.source, options.hypothesis, options.gold_alignment, *options.reference]
@@ -66,7 +67,7 @@ def _outputs(
     assert sources is not None
     require_equal_lengths(texts)
     for run in options.model:
-        find_weights(resolve_run(run), "--model")  # refuses what is not a run
+        find_weights(resolve_run(run), f"--model {run}")  # refuses what is not a run
     system = System(options.model, options)
     hypotheses = system.translate(sources)
     alignment = None
@@ -86,10 +87,10 @@ class System:
         if options.threads:
             torch.set_num_threads(options.threads)
         with naming_flags(SearchOptions):
-            self.translator = Translator.load(runs, options.device, **given(options, SearchOptions))
+            self.translator = Translator.load(runs, options.device, to=options.to, **given(options, SearchOptions))
         if self.translator.device.type == "cpu":
             keep_memory()
-        self.target_language = load_file(resolve_run(runs[0]) / "config.yaml").data.target
+        self.target_language = self.translator.direction.target
 
     def translate(self, sources: Sequence[str]) -> list[str]:
         with naming_flags(SearchOptions):

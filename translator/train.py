@@ -16,6 +16,7 @@ from translator.build.agreement import check_same_data, check_same_options
 from translator.build.checks import check_config
 from translator.build.data import PreparedData, build_loader, prepare_data
 from translator.build.end_report import EndReport, KeptTranslations, core_seconds, reserved_seconds
+from translator.build.initial_weights import TakenOver, take_over_weights, with_initial_tokenizer
 from translator.build.preflight import check_memory, rehearse_validation
 from translator.build.run_directory import (
     check_places,
@@ -43,7 +44,7 @@ from translator.training.probe import probe
 from translator.training.random_state import seed_everything
 from translator.training.signals import Interruption, StopSignals, stop_message
 from translator.training.trainer import Trainer, TrainingResult
-from translator.training.validation import Validator
+from translator.training.two_way import AnyValidator
 
 
 def run(config: Config, *, started: float | None = None, num_held_out: int | None = None) -> RunOutcome:
@@ -60,7 +61,7 @@ def run(config: Config, *, started: float | None = None, num_held_out: int | Non
         keep_memory()
     with connect(execution.device.type) as ranks:
         logging.basicConfig(level=logging.INFO if ranks.is_main else logging.WARNING, format="%(message)s", force=True)
-        config = decide_resume(config, ranks)
+        config = decide_resume(with_initial_tokenizer(config), ranks)
         check_same_options(config, ranks)
         check_places(config)
         finished = _finished(config, ranks)
@@ -72,7 +73,8 @@ def run(config: Config, *, started: float | None = None, num_held_out: int | Non
         vocab_sizes = data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size
         check_memory(config, *vocab_sizes, execution.device)
         model = build_model(config.model, *vocab_sizes)
-        return _train(config, data, model.to(execution.device), execution, ranks, started, num_held_out)
+        initial = take_over_weights(config, model)
+        return _train(config, data, model.to(execution.device), execution, ranks, started, num_held_out, initial)
 
 
 def _train(
@@ -83,6 +85,7 @@ def _train(
     ranks: Ranks,
     started: float,
     num_held_out: int | None,
+    initial: TakenOver | None,
 ) -> RunOutcome:
     # Assemble. Nothing is written before everything else has been checked.
     loader = build_loader(config, data, ranks, pin_memory=execution.device.type == "cuda")
@@ -96,7 +99,7 @@ def _train(
     if config.trainer.compile:
         model.compile()
     torch.manual_seed(config.seed + ranks.rank)  # each rank uses different dropout masks
-    directory = claim_run_directory(config, data, model, ranks)
+    directory = claim_run_directory(config, data, model, ranks, initial)
     monitor = _open_monitor(config, data, model, directory, ranks)
     with signals, directory.locked() if ranks.is_main else nullcontext(), loader, closing(monitor):
         trainer = build_trainer(
@@ -141,8 +144,8 @@ def _train(
 
 
 def _validators(
-    build: Callable[..., Validator | None], kept: KeptTranslations, num_held_out: int | None
-) -> tuple[Validator, Validator | None]:
+    build: Callable[..., AnyValidator | None], kept: KeptTranslations, num_held_out: int | None
+) -> tuple[AnyValidator, AnyValidator | None]:
     """The validator and, if there is a test set, its own; `kept` keeps the translations that the report shows."""
     validator = build()
     assert validator is not None
@@ -215,7 +218,7 @@ def _prepare_in_turn(config: Config, ranks: Ranks) -> PreparedData:
     return data or prepare_data(config)
 
 
-def _probe(model: Seq2Seq, validator: Validator) -> None:
+def _probe(model: Seq2Seq, validator: AnyValidator) -> None:
     """Refuses a model whose outputs depend on padding or on the future."""
     batch = next(iter(validator.batches))
     # Reduced-precision matrix products (TF32) round more than float32 does.

@@ -52,6 +52,9 @@ def report(
     if result.final:
         final[f"{FINAL}/validation_loss"] = result.final["loss"]
     final |= {f"{FINAL}/test_{name}": value for name, value in _scores(test_figures or {}).items()}
+    for split, found in (("validation", result.final), ("test", test_figures or {})):
+        for direction, part in found.get("directions", {}).items():
+            final |= {f"{FINAL}/{split}_{direction}_{name}": value for name, value in _scores(part).items()}
     monitor.finish(_flat(asdict(config)), final, {name: text for name, text in summary.items() if text})
     if left_out:
         monitor.notify(
@@ -107,7 +110,11 @@ def _scores(figures: dict[str, Any]) -> dict[str, float]:
 
 
 def _describe(figures: dict[str, Any]) -> str:
-    return f"{describe_scores(_scores(figures))}  loss {figures['loss']:.3f}  perplexity {figures['perplexity']:.2f}"
+    """One line, or three where there are two directions."""
+    line = f"{describe_scores(_scores(figures))}  loss {figures['loss']:.3f}  perplexity {figures['perplexity']:.2f}"
+    if "directions" not in figures:
+        return line
+    return "\n".join([f"{line}  (mean)", *(f"{_describe(one)}  {name}" for name, one in figures["directions"].items())])
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, add_direction, exit_code, positive
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
 
@@ -39,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="directory of a training run; given several times, the runs are an ensemble; default: runs/latest",
     )
+    add_direction(result)
     _add_output_options(result.add_argument_group("output"))
     search = result.add_argument_group("search (default: as the run's configuration says)")
     add_arguments(search, SearchOptions)

@@ -48,13 +48,18 @@ def run(options: argparse.Namespace) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
-    weights = [find_weights(model, "--model") for model in models]
+    weights = [find_weights(model, f"--model {model}") for model in models]
     for model in models:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
     with naming_flags(SearchOptions):
         translator = Translator.load(
-            models, options.device, engine=options.engine, int8=options.int8, **given(options, SearchOptions)
+            models,
+            options.device,
+            to=options.to,
+            engine=options.engine,
+            int8=options.int8,
+            **given(options, SearchOptions),
         )
     if translator.device.type == "cpu":
         keep_memory()
@@ -126,6 +131,8 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     del search["batch_tokens"]  # it only changes the speed
     if translator.engine is not None:
         settings["engine"] = translator.engine.name
+    if translator.source_tags:
+        settings["tags"] = translator.source_tags  # they decide about the language
     return settings | {"models": models, "prefix": prefix, "search": search}
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, add_direction, exit_code, positive
 from translator.schema.decode import Stop
 
 EPILOG = """
@@ -25,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("run", type=Path, metavar="RUN", help="directory of a training run")
+    add_direction(result, default="all of the run, whose mean score decides")
     result.add_argument("--beam", type=positive, nargs="+", default=[1, 3, 5, 8], metavar="K", help="default: 1 3 5 8")
     result.add_argument(
         "--alpha",

@@ -4,7 +4,7 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -14,11 +14,13 @@ from translator.api import Translator
 from translator.build.data import open_splits
 from translator.command import say
 from translator.config import Config, load_file, save_file
+from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.evaluation.metrics import quick_metrics, score_corpus
 from translator.files.atomic import read_json, write_json
 from translator.files.explain import explain_damage, explain_write_errors
 from translator.kernels.allocator import keep_memory
+from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.checks import did_you_mean
@@ -31,15 +33,19 @@ class Trial:
     """One setting of the search and how good its translations are."""
 
     setting: dict[str, Any]
-    score: float
+    score: float  # the mean of the directions
     seconds: float
+    by_direction: dict[str, float] = field(default_factory=dict)  # scores, where there are several
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self.setting, "score": round(self.score, 4), "seconds": round(self.seconds, 2)}
+        figures = {**self.setting, "score": round(self.score, 4), "seconds": round(self.seconds, 2)}
+        by_direction = {name: round(score, 4) for name, score in self.by_direction.items()}
+        return figures | ({"directions": by_direction} if by_direction else {})
 
     def __str__(self) -> str:
         beam, stop, alpha = (self.setting[name] for name in TUNED)
-        return f"beam {beam:>3}  stop {stop:5}  alpha {alpha:<5g}  {self.score:7.2f}  {self.seconds:7.1f} s"
+        parts = "".join(f"  {name} {score:.2f}" for name, score in self.by_direction.items())
+        return f"beam {beam:>3}  stop {stop:5}  alpha {alpha:<5g}  {self.score:7.2f}  {self.seconds:7.1f} s{parts}"
 
 
 def run(options: argparse.Namespace) -> None:
@@ -103,17 +109,24 @@ def _trials(
     sources, references = validation_set(config, directory)
     if options.threads:
         torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device)
+    translator = Translator.load(directory.path, options.device, to=options.to)
     if translator.device.type == "cpu":
         keep_memory()
     base = translator.options
+    assert isinstance(translator.tokenizer, Tokenizer)
+    directions = [translator.direction] if options.to else directions_of(config, translator.tokenizer)
     for setting in settings:
-        translator.options = base.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
-        started = time.perf_counter()
-        hypotheses = translator.translate(sources)
-        seconds = time.perf_counter() - started
-        scores = score_corpus(hypotheses, references, config.data.target, metrics=(options.metric,))
-        yield Trial(setting, scores[options.metric], seconds)
+        scores, seconds = {}, 0.0
+        for direction in directions:
+            directed = translator.towards(direction)
+            directed.options = base.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
+            texts = (references, sources) if direction.reading.is_reversed else (sources, references)
+            started = time.perf_counter()
+            hypotheses = directed.translate(texts[0])
+            seconds += time.perf_counter() - started
+            found = score_corpus(hypotheses, texts[1], direction.target, metrics=(options.metric,))
+            scores[str(direction)] = found[options.metric]
+        yield Trial(setting, sum(scores.values()) / len(scores), seconds, scores if len(scores) > 1 else {})
 
 
 def validation_set(config: Config, directory: RunDirectory) -> tuple[list[str], list[str]]:

@@ -19,9 +19,17 @@ TranslateCommand = Callable[..., tuple[int, bytes, str]]  # exit code, standard 
 class SlowTranslator(Translator):
     @classmethod
     def load(  # type: ignore[override]
-        cls, run_dirs: object, device: str = "auto", *, engine: str = "torch", int8: bool = False, **options: Any
+        cls,
+        run_dirs: object,
+        device: str = "auto",
+        *,
+        to: str | None = None,
+        engine: str = "torch",
+        int8: bool = False,
+        **options: Any,
     ) -> "SlowTranslator":
         assert engine == "torch"
+        assert to is None
         tokenizer = ByteTokenizer()
         model = CopyModel(tokenizer.target_vocab_size)
         search = SearchOptions(beam_size=2).changed(**options)

@@ -15,8 +15,9 @@ from translator.files.explain import reason
 from translator.report.material import HeldOut, RunMaterial
 from translator.runs.directory import RunDirectory
 from translator.runs.hypotheses import store_hypotheses
-from translator.training.validation import Validator
-from translator.training.validation_result import TextScores
+from translator.schema.data import Directions
+from translator.training.two_way import AnyValidator, DirectionValidators
+from translator.training.validation_result import TextScores, ValidationResult
 
 QUICK_PAIRS = 30_000  # of the training text, whose words are counted
 _SHARE_OF_TIME = 0.03  # at most this share of trainer.max_time is reserved for the report
@@ -35,20 +36,41 @@ class KeptTranslations:
     num_sentences: int = 0
     _best: dict[str, tuple[float, list[_Scored]]] = field(default_factory=dict)  # by metric, and all that are as good
     _latest: _Scored = field(default_factory=lambda: ({}, []))
+    _held: list[str] = field(default_factory=list)
 
-    def watch(self, validator: Validator) -> Validator:
-        """The same validator, which leaves its translations here."""
+    def watch(self, validator: AnyValidator) -> AnyValidator:
+        """The same validator, which leaves its translations here.
+
+        Of two directions those of the first are kept, with the scores that decide about the weights: the mean of both.
+        """
         self.num_sentences = len(validator.sources)
-        return validator if validator.score is None else replace(validator, score=self._watched(validator.score))
+        if isinstance(validator, DirectionValidators):
+            (name, main), *others = validator.validators.items()
+            main = main if main.score is None else replace(main, score=self._watched(main.score, self._hold))
+            return replace(validator, validators={name: main, **dict(others)}, note=self._keep_held)
+        return (
+            validator
+            if validator.score is None
+            else replace(validator, score=self._watched(validator.score, self._keep))
+        )
 
-    def _watched(self, score: Score) -> Score:
+    def _watched(self, score: Score, keep: Callable[[dict[str, float], list[str]], None]) -> Score:
         def watched(hypotheses: list[str], references: list[str], sources: list[str]) -> TextScores:
             scores = score(hypotheses, references, sources)
             if len(sources) == self.num_sentences:  # not a sample that only measures time
-                self._keep(scores.values, hypotheses)
+                keep(scores.values, hypotheses)
             return scores
 
         return watched
+
+    def _hold(self, values: dict[str, float], hypotheses: list[str]) -> None:
+        """Until the scores of the other direction are known as well."""
+        self._held = hypotheses
+
+    def _keep_held(self, result: ValidationResult) -> None:
+        if self._held and result.scores is not None:
+            self._keep(result.scores.values, self._held)
+        self._held = []
 
     def _keep(self, values: dict[str, float], hypotheses: list[str]) -> None:
         for metric, value in values.items():
@@ -95,7 +117,7 @@ class EndReport:
     notify: Callable[[str], None]
     is_late: Callable[[], bool]  # polled: there is no more time, or the user wants to stop
 
-    def write(self, split: str, held_out: Validator, hypotheses: Sequence[str] | None) -> Path | None:
+    def write(self, split: str, held_out: AnyValidator, hypotheses: Sequence[str] | None) -> Path | None:
         """The page, or None if it is switched off, there was no time, or it failed, which only causes a warning."""
         command = f"python -m translator.report {self.run.path}"
         path = self.run.report
@@ -114,14 +136,17 @@ class EndReport:
             return None
         return path
 
-    def _page(self, split: str, held_out: Validator, hypotheses: Sequence[str] | None, command: str) -> str:
+    def _page(self, split: str, held_out: AnyValidator, hypotheses: Sequence[str] | None, command: str) -> str:
         # Only now: training must not wait for these imports when it starts.
         from translator.report.gather import gather_figures
         from translator.report.page import report_page
 
         languages = self.config.data.source, self.config.data.target
         name = getattr(self.data.raw, split).name
-        material = RunMaterial(self.run.path.resolve().name, self.run, self.config, list(hypotheses or []) or None)
+        material = RunMaterial(
+            self.run.path.resolve().name, self.run, self.config, hypotheses=list(hypotheses or []) or None
+        )
+        material.direction = "-".join(languages) if self.config.data.directions is Directions.both else None
         if self.data.train_tables:  # a streamed corpus is not read again
             pairs = chain.from_iterable(corpus for corpus, _ in self.data.cleaned.train)
             material.training = count_training_text(self.config, pairs, QUICK_PAIRS, self.is_late)

@@ -16,6 +16,7 @@ from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError, require
 from translator.models.base import Seq2Seq
 from translator.progress_display import show_progress
+from translator.runs.directions import Direction, directions_of
 from translator.runs.model import build_model
 from translator.runs.translation import translation_options
 from translator.schema.decode import SearchOptions
@@ -24,6 +25,7 @@ from translator.training.distributed import Ranks
 from translator.training.memory import device_memory, format_bytes, is_out_of_memory, training_bytes
 from translator.training.precision import Execution
 from translator.training.random_state import untouched_random_state
+from translator.training.two_way import AnyValidator, parts_of
 from translator.training.validation import Validator
 
 REHEARSED_PIECES = 8  # an untrained model does not know when to end
@@ -78,17 +80,31 @@ def check_search_memory(config: Config, validator: Validator, vocab_size: int, d
 
 
 def rehearse_validation(
-    config: Config, data: PreparedData, model: Seq2Seq, validator: Validator, execution: Execution
+    config: Config, data: PreparedData, model: Seq2Seq, validator: AnyValidator, execution: Execution
 ) -> None:
     """Validates the untrained model: the loss of one batch, then search, scores and picture of one sentence.
 
-    Weights and random numbers are the same afterwards. Failures are reported under the options involved.
+    This is done for each direction. Weights and random numbers are the same afterwards. Failures are reported under the
+    options involved.
     """
+    for part, direction in zip(parts_of(validator), directions_of(config, data.tokenizer), strict=True):
+        _rehearse(config, data, model, part, execution, direction)
+
+
+def _rehearse(
+    config: Config,
+    data: PreparedData,
+    model: Seq2Seq,
+    validator: Validator,
+    execution: Execution,
+    direction: Direction,
+) -> None:
     check_search_memory(config, validator, data.tokenizer.target_vocab_size, execution.device)
-    options = {**translation_options(config), "options": _short_search(config.decode)}
+    options = {**translation_options(config, data.tokenizer, direction), "options": _short_search(config.decode)}
     translator = LineTranslator(model, data.tokenizer, execution.device, **options)
     trainer = config.trainer
     source, reference = _shortest_pair(validator)
+    side = "source" if direction.reading.is_reversed else "target"  # whose language is written here
     rehearsal = replace(
         validator.limited(slice(1)),
         ranks=Ranks(),  # each process by itself
@@ -96,7 +112,7 @@ def rehearse_validation(
         references=(reference,),
         loss=_naming(f"optim.loss={config.optim.loss}, trainer.batch_tokens={trainer.batch_tokens}", validator.loss),
         translate_lines=_naming(_changed_options(config.decode), translator.translate),
-        score=_naming(f"data.target={config.data.target}", validator.score),
+        score=_naming(f"data.{side}={direction.target}", validator.score),
         draw_attention=_naming(
             f"trainer.num_samples={trainer.num_samples}", lambda lines: list(attention_images(translator, lines))
         ),

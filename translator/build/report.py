@@ -10,6 +10,7 @@ from translator.build.data import open_splits
 from translator.config import Config, load_file
 from translator.data.cleaning import Cleaning, clean
 from translator.data.corpus import Splits, open_text
+from translator.data.tokenizer import Tokenizer
 from translator.decoding.hypotheses import length_penalty
 from translator.decoding.output import one_line
 from translator.errors import UserError
@@ -21,10 +22,11 @@ from translator.progress_display import Watched, show_progress
 from translator.report.forced_pass import force_references
 from translator.report.material import HeldOut, RunMaterial, TextStatistics, text_statistics
 from translator.report.search_sample import search_sample
+from translator.runs.directions import Direction, choose_direction
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.hypotheses import stored_hypotheses
 from translator.runs.latest import resolve_run
-from translator.schema.data import DataConfig, DemoDataConfig, TextDataConfig
+from translator.schema.data import DataConfig, DemoDataConfig, Directions, TextDataConfig
 
 MOST_COUNTED_PAIRS = 1_000_000  # of the training text; more would take minutes and change little
 REMEDY = "give another set with --source FILE --reference FILE"
@@ -39,6 +41,7 @@ class ReportRequest:
     reference: Path | None = None
     gold_alignment: Path | None = None
     device: str = "auto"
+    to: str | None = None
 
 
 def load_material(request: ReportRequest) -> tuple[HeldOut, list[RunMaterial]]:
@@ -49,13 +52,18 @@ def load_material(request: ReportRequest) -> tuple[HeldOut, list[RunMaterial]]:
     for folder in folders:
         find_weights(folder)  # refuses what is not a run
     configs = [load_file(RunDirectory(folder).config) for folder in folders]
-    _require_same_languages(folders, configs)
-    held_out, split = _held_out(request, configs[0])
+    directions = [
+        choose_direction(config, Tokenizer.load(RunDirectory(folder).tokenizer), request.to, folder)
+        for folder, config in zip(folders, configs, strict=True)
+    ]
+    _require_same_languages(folders, directions)
+    held_out, split = _held_out(request, configs[0], directions[0])
     materials = []
-    for name, folder, config in zip(_names(folders), folders, configs, strict=True):
+    for name, folder, config, direction in zip(_names(folders), folders, configs, directions, strict=True):
         material = RunMaterial(name, RunDirectory(folder), config)
-        material.training = _training_statistics(config)
-        _use_model(material, held_out, split, request.device)
+        material.direction = str(direction) if config.data.directions is Directions.both else None
+        material.training = _training_statistics(config, direction)
+        _use_model(material, held_out, split, request)
         materials.append(material)
     return held_out, materials
 
@@ -66,8 +74,8 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
-def _require_same_languages(folders: Sequence[Path], configs: Sequence[Config]) -> None:
-    languages = [f"{config.data.source}-{config.data.target}" for config in configs]
+def _require_same_languages(folders: Sequence[Path], directions: Sequence[Direction]) -> None:
+    languages = [str(direction) for direction in directions]
     if len(set(languages)) > 1:
         raise UserError(
             f"{folders[1]}: translates {languages[1]}, but {folders[0]} translates {languages[0]}; compare runs of the "
@@ -75,7 +83,7 @@ def _require_same_languages(folders: Sequence[Path], configs: Sequence[Config]) 
         )
 
 
-def _held_out(request: ReportRequest, config: Config) -> tuple[HeldOut, str]:
+def _held_out(request: ReportRequest, config: Config, direction: Direction) -> tuple[HeldOut, str]:
     """The set that was asked for, or the run's test set, or else its validation set; and the name of the split."""
     if request.source is not None and request.reference is not None:
         sources, references = list(read_lines(request.source)), list(read_lines(request.reference))
@@ -87,11 +95,16 @@ def _held_out(request: ReportRequest, config: Config) -> tuple[HeldOut, str]:
         splits = _open_existing(config.data)
         corpus = splits.test or splits.valid
         split = "test" if splits.test is not None else "valid"
-        pairs = list(corpus)
-        sources, references = [source for source, _ in pairs], [target for _, target in pairs]
-        name, gold_file = corpus.name, request.gold_alignment or _gold_file(config.data, split)
+        pairs = _directed(corpus, direction)
+        sources, references = map(list, zip(*pairs, strict=True))
+        own_gold = None if direction.reading.is_reversed else _gold_file(config.data, split)
+        name, gold_file = corpus.name, request.gold_alignment or own_gold
     gold = _read_gold(gold_file, len(sources)) if gold_file is not None else None
-    return HeldOut(name, sources, references, config.data.source, config.data.target, gold), split
+    return HeldOut(name, sources, references, direction.source, direction.target, gold), split
+
+
+def _directed(pairs: Iterable[tuple[str, str]], direction: Direction) -> Iterable[tuple[str, str]]:
+    return (pair[::-1] if direction.reading.is_reversed else pair for pair in pairs)
 
 
 def _open_existing(data: DataConfig) -> Splits:
@@ -127,7 +140,8 @@ def _read_gold(path: Path, num_sentences: int) -> list[GoldAlignment]:
 
 
 def cleaned_training_pairs(config: Config, splits: Splits) -> Iterable[tuple[str, str]]:
-    cleaned = clean(splits, Cleaning(**vars(config.data.cleaning)))
+    two_way = config.data.directions is Directions.both
+    cleaned = clean(splits, Cleaning(**vars(config.data.cleaning)), two_way=two_way)
     return chain.from_iterable(corpus for corpus, _ in cleaned.train)
 
 
@@ -136,22 +150,25 @@ def count_training_text(
     corpora: Iterable[tuple[str, str]],
     at_most: int = MOST_COUNTED_PAIRS,
     is_late: Callable[[], bool] = lambda: False,
+    languages: tuple[str, str] | None = None,
 ) -> TextStatistics:
     pairs = Watched(corpora, "report: counting the words of the training text", None)
-    return text_statistics(pairs, config.data.source, config.data.target, at_most=at_most, is_late=is_late)
+    languages = languages or (config.data.source, config.data.target)
+    return text_statistics(pairs, *languages, at_most=at_most, is_late=is_late)
 
 
-def _training_statistics(config: Config) -> TextStatistics | None:
+def _training_statistics(config: Config, direction: Direction) -> TextStatistics | None:
     """None where the training text is gone: the sections that need it are then left out."""
     try:
-        return count_training_text(config, cleaned_training_pairs(config, _open_existing(config.data)))
+        pairs = _directed(cleaned_training_pairs(config, _open_existing(config.data)), direction)
+        return count_training_text(config, pairs, languages=(direction.source, direction.target))
     except UserError:
         return None
 
 
-def _use_model(material: RunMaterial, held_out: HeldOut, split: str, device: str) -> None:
+def _use_model(material: RunMaterial, held_out: HeldOut, split: str, request: ReportRequest) -> None:
     """Everything that needs the model itself."""
-    translator = Translator.load(material.run.path, device)
+    translator = Translator.load(material.run.path, request.device, to=request.to)
     if translator.device.type == "cpu":
         keep_memory()
     options = translator.options

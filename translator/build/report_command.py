@@ -26,7 +26,9 @@ def run(options: argparse.Namespace) -> None:
         torch.set_num_threads(options.threads)
     inputs = [options.source, options.reference, options.gold_alignment]
     with open_outputs(inputs, output=output, json=options.json) as write:
-        request = ReportRequest(runs, options.source, options.reference, options.gold_alignment, options.device)
+        request = ReportRequest(
+            runs, options.source, options.reference, options.gold_alignment, options.device, options.to
+        )
         figures = gather_figures(*load_material(request))
         write["output"](report_page(figures))
         if "json" in write:

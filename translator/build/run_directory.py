@@ -7,8 +7,10 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from translator.build.data import PreparedData
+from translator.build.initial_weights import TakenOver
 from translator.config import AUTO, Config, load_file, save_file, to_yaml
 from translator.data.cleaning_report import CleaningReport
 from translator.data.tokenizer import Tokenizer
@@ -25,7 +27,7 @@ from translator.files.explain import (
 from translator.models.base import Seq2Seq
 from translator.runs.directory import RUNS, RunDirectory
 from translator.runs.latest import point_latest, resolve_run
-from translator.schema.data import DemoDataConfig
+from translator.schema.data import DemoDataConfig, Directions, TextDataConfig
 from translator.schema.decode import TUNED
 from translator.training.distributed import Ranks, num_restarts
 
@@ -121,19 +123,22 @@ def continue_run(config: Config, directory: RunDirectory) -> None:
         directory.begin_again()
 
 
-def claim_run_directory(config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks) -> RunDirectory:
+def claim_run_directory(
+    config: Config, data: PreparedData, model: Seq2Seq, ranks: Ranks, initial: TakenOver | None = None
+) -> RunDirectory:
     """Creates the folder of a new run, or checks that the run to be resumed is still the same."""
-    path = _claim_on_first_rank(config, data, model) if ranks.is_main else None
+    path = _claim_on_first_rank(config, data, model, initial) if ranks.is_main else None
     return RunDirectory(Path(ranks.gather(str(path))[0]))
 
 
-def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> Path:
+def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq, initial: TakenOver | None) -> Path:
     identity = {
         "data": data.fingerprints(),
         "model": {
             name: str(value) for name, value in asdict(config.model).items() if (name, value) not in _NEW_OPTIONS
         },
         "best_metric": config.trainer.best_metric,
+        **_ways_of_training(config),
     }
     path = Path(config.run_dir) if config.run_dir else _new_folder(config)
     directory = RunDirectory(path)
@@ -152,11 +157,21 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq) -> 
                 data.tokenizer.save(directory.tokenizer)
                 save_file(config, directory.config)
                 details = {"seed": config.seed, "files": data.files(), "cleaning": reports, "command": _command()}
+                details |= {"init_from": initial.to_dict()} if initial is not None else {}
                 directory.create(identity=identity, details=details)
     point_latest(directory)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     print(f"{path}: {config.model.kind} with {num_parameters:,} parameters", file=sys.stderr)
     return path
+
+
+def _ways_of_training(config: Config) -> dict[str, Any]:
+    """Of the options that earlier versions did not have, those that are used; they must not change."""
+    tags = config.data.train_tags if isinstance(config.data, TextDataConfig) else None
+    options = {"init_from": config.init_from, "train_tags": tags}
+    if config.data.directions is not Directions.forward:
+        options["directions"] = str(config.data.directions)
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _command() -> str:

@@ -20,7 +20,7 @@ from translator.training.schedule import LearningRate
 from translator.training.signals import Interruption
 from translator.training.teacher_forcing import teacher_forcing_ratio
 from translator.training.trainer import Trainer
-from translator.training.validation import Validator
+from translator.training.two_way import AnyValidator
 from translator.training.validation_estimate import estimate_validation
 
 
@@ -38,7 +38,7 @@ def build_trainer(
     *,
     model: Seq2Seq,
     loader: BatchLoader,
-    validator: Validator,
+    validator: AnyValidator,
     monitor: Monitor,
     execution: Execution,
     ranks: Ranks,

@@ -2,11 +2,13 @@
 
 import gc
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
 from translator.build.data import PreparedData, tokenized
 from translator.config import Config
+from translator.data.examples import ReadTable, Table
 from translator.data.loader import ordered_batches
 from translator.decoding.line_translator import LineTranslator
 from translator.errors import Interrupted
@@ -16,10 +18,13 @@ from translator.models.base import Seq2Seq
 from translator.plots.attention import attention_figure, figure_pixels
 from translator.plots.fonts import warn_of_missing
 from translator.progress_display import Watched, show_progress
+from translator.runs.directions import Direction, directions_of
 from translator.runs.translation import translation_options
+from translator.schema.data import Directions
 from translator.training.distributed import Ranks
 from translator.training.objectives import build_loss
 from translator.training.precision import Execution
+from translator.training.two_way import AnyValidator, DirectionValidators
 from translator.training.validation import Validator
 from translator.training.validation_result import TextScores
 
@@ -36,21 +41,38 @@ def build_validator(
     ranks: Ranks,
     split: str = "valid",
     interrupted: Callable[[], bool] = lambda: False,
-) -> Validator | None:
-    """Loss and scores on the validation or test set; None if there is no such set.
+) -> AnyValidator | None:
+    """Loss and scores on the validation or test set, in all directions; None if there is no such set.
 
     Raises `Interrupted` when `interrupted` returns True.
     """
-    raw, cleaned = getattr(data.raw, split), getattr(data.cleaned, split)
-    if raw is None:
+    if getattr(data.raw, split) is None:
         return None
-    table = tokenized(config, cleaned, data.tokenizer, max_pieces=0)
-    translator = LineTranslator(
-        model, data.tokenizer, execution.device, **translation_options(config), interrupted=interrupted
-    )
-    sources, references = zip(*raw, strict=True)
+    build = partial(_build_one, config, data, model, execution, ranks, split, interrupted)
+    validators = {str(direction): build(direction) for direction in directions_of(config, data.tokenizer)}
+    return DirectionValidators(validators) if len(validators) > 1 else next(iter(validators.values()))
+
+
+def _build_one(
+    config: Config,
+    data: PreparedData,
+    model: Seq2Seq,
+    execution: Execution,
+    ranks: Ranks,
+    split: str,
+    interrupted: Callable[[], bool],
+    direction: Direction,
+) -> Validator:
+    raw, cleaned, reading = getattr(data.raw, split), getattr(data.cleaned, split), direction.reading
+    table: Table = tokenized(config, cleaned, data.tokenizer, max_pieces=0)
+    table = table if reading.is_plain else ReadTable(table, reading)
+    options = translation_options(config, data.tokenizer, direction)
+    translator = LineTranslator(model, data.tokenizer, execution.device, **options, interrupted=interrupted)
+    sources, references = zip(*(pair[::-1] if reading.is_reversed else pair for pair in raw), strict=True)
     batches = ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces))
     stage = {"valid": "validation"}.get(split, split)
+    if config.data.directions is Directions.both:
+        stage = f"{stage} {direction}"
     return Validator(
         loss=build_loss(config.optim),
         batches=Watched(batches, f"{stage}: loss", len(batches), "batches"),
@@ -59,7 +81,7 @@ def build_validator(
         sources=sources,
         references=references,
         translate_lines=_showing_progress(translator, stage),
-        score=_scorer(config.data.target),
+        score=_scorer(direction.target),
         draw_attention=_drawing_attention(translator, stage),
         num_samples=config.trainer.num_samples if split == "valid" else 0,  # nobody is shown samples of the test set
         interrupted=interrupted,

@@ -29,7 +29,8 @@ class LineTranslator:
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
     step of a search; once it returns True, `Interrupted` is raised. `make_utility` gives the utility
-    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can.
+    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. Every
+    source begins with the ids `source_tags`, and no translation contains a piece of `never`.
     """
 
     def __init__(
@@ -47,6 +48,8 @@ class LineTranslator:
         interrupted: Callable[[], bool] = lambda: False,
         make_utility: Callable[[str], PairwiseUtility] | None = None,
         engine: SearchEngine | None = None,
+        source_tags: Sequence[int] = (),
+        never: Sequence[int] = (),
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -61,6 +64,8 @@ class LineTranslator:
         self.interrupted = interrupted
         self.make_utility = make_utility
         self.engine = engine
+        self.source_tags = list(source_tags)
+        self.never = tuple(never)
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
@@ -122,7 +127,7 @@ class LineTranslator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
         """The log-probability of each piece of given translations, and attention on request."""
-        source_ids = self.tokenizer.encode_source([self._normalized(text) for text in sources])
+        source_ids = self.encode_sources(sources)
         target_ids = self.tokenizer.encode_target([self._normalized(text) for text in targets])
         results: list[Forced | None] = [None] * len(source_ids)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
@@ -140,12 +145,19 @@ class LineTranslator:
         alignments = []
         forced = self.score(sources, targets, need_attention=True)
         for source, target, result in zip(sources, targets, forced, strict=True):
-            (source_ids,) = self.tokenizer.encode_source([self._normalized(source)])
+            (source_ids,) = self.encode_sources([source])
             (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
             assert result.attention is not None
             pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
-            alignments.append(join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
+            alignments.append(
+                join_alignments([AttentionMap(*pieces, result.attention)], self.split_words, len(self.source_tags))
+            )
         return alignments
+
+    def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids that the model is given: tags, pieces of the normalised text, EOS."""
+        encoded = self.tokenizer.encode_source([self._normalized(text) for text in texts])
+        return [[*self.source_tags, *ids] for ids in encoded]
 
     def _forbidden(self) -> Spellings:
         """The spellings of the forbidden words; computed again when the words change."""
@@ -162,6 +174,7 @@ class LineTranslator:
         return divide(
             [self._normalized(line).strip() for line in lines],
             self.tokenizer,
+            tags=self.source_tags,
             prefixes=forced,
             max_pieces=self.max_pieces,
             at_sentences=self.split_sentences,
@@ -217,6 +230,7 @@ class LineTranslator:
             options,
             prefixes=prefixes,
             forbidden=forbidden,
+            never=self.never,
             seeds=[part.seed for part in parts],
             before_step=partial(self._stop_if_interrupted, abandoned),
         )
@@ -237,6 +251,7 @@ class LineTranslator:
             parts,
             self.tokenizer,
             joiner=self.joiner,
+            num_tags=len(self.source_tags),
             sum_scores=not self.options.mbr,  # log-probabilities are summed; expected utilities are not
             split_words=self.split_words if need_alignment else None,
             need_attention=need_attention,

@@ -34,6 +34,7 @@ def divide(
     lines: Sequence[str],
     tokenizer: TextTokenizer,
     *,
+    tags: Sequence[int] = (),
     prefixes: Sequence[list[int]] | None = None,
     max_pieces: int = 0,
     at_sentences: bool = False,
@@ -41,7 +42,8 @@ def divide(
 ) -> list[Part]:
     """The parts of all lines that are not blank: whole lines, their sentences, or what `max_pieces` allows.
 
-    Samples depend on the number of a line in the whole text, which begins at `first_line`.
+    The ids of every part begin with `tags`, which do not count as pieces. Samples depend on the number of a line in the
+    whole text, which begins at `first_line`.
     """
     filled = [index for index, text in enumerate(lines) if not is_blank(text)]
     encoded = tokenizer.encode_source([lines[index] for index in filled])
@@ -55,7 +57,7 @@ def divide(
         for number, ids in enumerate(pieces):
             seed = (first_line + line) * 1_000_003 + number
             prefix = prefixes[line] if prefixes and number == 0 else []
-            parts.append(Part(line, ids, seed, prefix, is_first=number == 0))
+            parts.append(Part(line, [*tags, *ids], seed, prefix, is_first=number == 0))
     return parts
 
 
@@ -79,13 +81,14 @@ def join(
     tokenizer: TextTokenizer,
     *,
     joiner: str,
+    num_tags: int = 0,
     sum_scores: bool,
     split_words: SplitWords | None = None,
     need_attention: bool = False,
 ) -> Translation:
     """The translations of a line from those of its parts: the best of each part form the best, and so on.
 
-    With `split_words` they are aligned, word by word.
+    With `split_words` they are aligned, word by word. Sources begin with `num_tags` tags, which are not words.
     """
     outputs = []
     for rank in range(max(len(part.hypotheses) for part in parts)):
@@ -99,12 +102,13 @@ def join(
                 score=sum(hypothesis.score for hypothesis in chosen) if sum_scores else mean,
                 normalized_score=mean,
                 num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
-                alignment=join_alignments(maps, split_words) if split_words else None,
+                alignment=join_alignments(maps, split_words, num_tags) if split_words else None,
                 attention=maps if need_attention else None,
             )
         )
     left_by_engine = any(part.left_by_engine for part in parts)
-    return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
+    num_source_pieces = sum(len(part.ids) - num_tags for part in parts)
+    return Translation(outputs, num_source_pieces, len(parts), left_by_engine)
 
 
 def _attention_map(part: Part, rank: int, tokenizer: TextTokenizer) -> AttentionMap:
@@ -114,13 +118,13 @@ def _attention_map(part: Part, rank: int, tokenizer: TextTokenizer) -> Attention
     return AttentionMap(tokenizer.source_pieces(part.ids), target_pieces, weights)
 
 
-def join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
+def join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords, num_tags: int = 0) -> list[tuple[int, int]]:
     """The alignment of a line from those of its parts; words are numbered through all of them."""
     joined: list[tuple[int, int]] = []
     source_offset = target_offset = 0
     for source_pieces, target_pieces, weights in maps:
         pairs, num_source, num_target = align_words(
-            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
+            source_pieces[num_tags:-1], target_pieces[:-1], weights[:-1, num_tags:-1], split_words
         )
         joined += [(source + source_offset, target + target_offset) for source, target in pairs]
         source_offset, target_offset = source_offset + num_source, target_offset + num_target

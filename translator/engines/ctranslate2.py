@@ -33,7 +33,7 @@ class CTranslate2Engine:
         self.source_pieces = tokenizer.source_pieces(range(tokenizer.source_vocab_size))
         self.target_pieces = tokenizer.target_pieces(range(tokenizer.target_vocab_size))
         self.target_ids = {piece: number for number, piece in enumerate(self.target_pieces)}
-        self.never = {self.target_pieces[PAD], self.target_pieces[BOS]}
+        self.never = {self.target_pieces[piece] for piece in (PAD, BOS, *tokenizer.tag_ids.values())}
         supported(run.model)
         self._folder = converted(  # kept, since a temporary folder is removed together with it
             RunDirectory(folder),

@@ -18,10 +18,11 @@ from translator.export.folder import check_free, export_folder
 from translator.export.model_card import model_card
 from translator.export.sample import Comparison, Sample, SampleSearch, Translate, compare, make_sample
 from translator.files.lines import read_lines
+from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
-from translator.runs.translation import translation_options
+from translator.runs.translation import normalization
 
 DEFAULT_BEAM = 5
 SHOWN = 3  # differing lines
@@ -35,13 +36,15 @@ def run(options: argparse.Namespace) -> None:
     path = resolve_run(options.run)
     loaded = load_run(path, torch.device("cpu"))
     target.supported(loaded.model)
+    _check_tags(options, loaded)
     sample = make_sample(loaded, _sample_pairs(options, loaded), options.sample_size)
     details = {"to": options.to, "run": path.resolve().name, "quantization": options.quantization}
     with export_folder(options.output, details) as folder:
         say(f"Writing {options.output} …")
         target.write(loaded, folder, **({"quantization": options.quantization} if options.to == "ctranslate2" else {}))
         is_exact = options.quantization == "float32"
-        translate = partial(target.translate, folder)
+        tags = loaded.tokenizer.source_pieces(directions_of(loaded.config, loaded.tokenizer)[0].tags)
+        translate = partial(target.translate, folder, **({"tags": tags} if tags else {}))
         comparisons = _compare_all(loaded, sample, translate)
         if is_exact and any(comparison.differing for comparison in comparisons):
             _refuse(sample, comparisons)
@@ -73,6 +76,15 @@ def _check_combinations(options: argparse.Namespace) -> None:
         raise UserError(f"--reference {options.reference}: needs --sample, the lines that it translates")
     if not options.license.strip() or not all(c.isalnum() or c in "-._" for c in options.license):
         raise UserError(f"--license {options.license}: give an identifier such as apache-2.0 or cc-by-4.0")
+
+
+def _check_tags(options: argparse.Namespace, loaded: LoadedRun) -> None:
+    """Only the program for CTranslate2 puts a tag in front of the source, and a shortlist knows no tags."""
+    tags = ", ".join(loaded.tokenizer.tag_ids)
+    if tags and options.to != "ctranslate2":
+        raise UserError(f"--to {options.to}: the run's vocabulary has tags ({tags}), which only ctranslate2 can export")
+    if tags and options.shortlist:
+        raise UserError(f"--shortlist: not for a run whose vocabulary has tags ({tags})")
 
 
 # ---- the sample ----
@@ -125,7 +137,7 @@ def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path) -> list[str]
     from translator.export.ctranslate2 import ExportedModel
     from translator.export.shortlist import FILE, write_shortlist
 
-    normalize = translation_options(loaded.config)["normalize"] or (lambda text: text)
+    normalize = normalization(loaded.config) or (lambda text: text)
     pairs = chain.from_iterable(corpus for corpus, _ in open_splits(loaded.config.data).train)
     normalized = ((normalize(source), normalize(target)) for source, target in pairs)
     say("Learning the shortlist from the training corpus …")

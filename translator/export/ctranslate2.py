@@ -11,6 +11,7 @@ from translator.export.folder import SENTENCEPIECE_FILES, save_sentencepiece
 from translator.export.model_card import BY_PROGRAM, line_program
 from translator.export.sample import SampleSearch
 from translator.ids import BOS, NUM_SPECIAL, PAD
+from translator.runs.directions import directions_of
 from translator.runs.loading import LoadedRun
 
 __all__ = ["NORMALIZATION", "PACKAGES", "supported", "translate", "usage", "write"]
@@ -37,7 +38,14 @@ NORMALIZATION = BY_PROGRAM
 
 
 def usage(run: LoadedRun) -> str:
-    return line_program(USAGE, normalizes=run.config.data.cleaning.normalize)
+    program = line_program(USAGE, normalizes=run.config.data.cleaning.normalize)
+    directions = directions_of(run.config, run.tokenizer)
+    tags = [run.tokenizer.source_pieces(direction.tags) for direction in directions]
+    if tags[0]:
+        program = program.replace("pieces = source", f"pieces = {tags[0]} + source")
+    if len(tags) > 1:
+        program = program.replace('line = "Hello!"', f'line = "Hello!"  # {tags[1]} asks for the other direction')
+    return program
 
 
 def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
@@ -45,7 +53,7 @@ def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
     tokenizer = run.tokenizer
     pieces = tokenizer.source_pieces(range(tokenizer.source_vocab_size))
     target_pieces = tokenizer.target_pieces(range(tokenizer.target_vocab_size))
-    convert(run.model, folder, pieces, target_pieces, quantization, never=(PAD, BOS))
+    convert(run.model, folder, pieces, target_pieces, quantization, never=(PAD, BOS, *tokenizer.tag_ids.values()))
     save_sentencepiece(tokenizer, folder)
 
 
@@ -61,9 +69,11 @@ class ExportedModel:
             sentencepiece.SentencePieceProcessor(str(folder / name)) for name in SENTENCEPIECE_FILES
         )
 
-    def translate(self, lines: Sequence[str], search: SampleSearch, *, use_shortlist: bool = False) -> list[str]:
+    def translate(
+        self, lines: Sequence[str], search: SampleSearch, *, tags: Sequence[str] = (), use_shortlist: bool = False
+    ) -> list[str]:
         results = self.engine.translate_batch(
-            self.source.encode(list(lines), out_type=str),
+            [[*tags, *pieces] for pieces in self.source.encode(list(lines), out_type=str)],
             beam_size=search.beam_size,
             length_penalty=1,
             max_decoding_length=search.max_length,
@@ -76,5 +86,5 @@ class ExportedModel:
         return [str(self.target.decode([piece for piece in row if piece >= NUM_SPECIAL])) for row in ids]
 
 
-def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
-    return ExportedModel(folder).translate(lines, search)
+def translate(folder: Path, lines: Sequence[str], search: SampleSearch, tags: Sequence[str] = ()) -> list[str]:
+    return ExportedModel(folder).translate(lines, search, tags=tags)

@@ -92,11 +92,13 @@ def _describe_model(config: Config, figures: dict[str, Any]) -> str:
 def _score_table(figures: dict[str, Any]) -> str:
     rows = []
     for split in ("validation", "test"):
-        scores = figures.get(split) or {}
-        for name, metric in METRICS.items():
-            if name in scores:
-                signature = (scores.get("signatures") or {}).get(name, "")
-                rows.append(f"| {split} | {metric.label} | {scores[name]:.2f} | `{signature}` |")
+        of_split = figures.get(split) or {}
+        named = {f"{split} {direction}": scores for direction, scores in of_split.get("directions", {}).items()}
+        for name_of_set, scores in (named or {split: of_split}).items():
+            for name, metric in METRICS.items():
+                if name in scores:
+                    signature = (scores.get("signatures") or {}).get(name, "")
+                    rows.append(f"| {name_of_set} | {metric.label} | {scores[name]:.2f} | `{signature}` |")
     if not rows:
         return "The run has no scores: its training has not finished."
     return "\n".join(["| set | metric | score | signature of sacreBLEU |", "| --- | --- | --- | --- |", *rows])

@@ -11,7 +11,7 @@ from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError
 from translator.evaluation.metrics import score_corpus
 from translator.runs.loading import LoadedRun
-from translator.runs.translation import translation_options
+from translator.runs.translation import normalization, translation_options
 from translator.schema.decode import LengthPenalty, SearchOptions
 
 MAX_LENGTH = 200  # pieces of an output; sentences that get there are not compared
@@ -72,7 +72,7 @@ class Comparison:
 
 def make_sample(run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: int) -> Sample:
     """At most this many pairs, spread over all of them."""
-    normalize = translation_options(run.config)["normalize"] or (lambda text: text)
+    normalize = normalization(run.config) or (lambda text: text)
     fitting = []
     for source, reference in pairs:
         line = normalize(source).strip()
@@ -98,7 +98,9 @@ def search_options(search: SampleSearch) -> SearchOptions:
 
 def compare(run: LoadedRun, sample: Sample, translate: Translate, search: SampleSearch) -> Comparison:
     """How our search and the target library translate the sample."""
-    translator = LineTranslator(run.model, run.tokenizer, options=search_options(search))
+    own = translation_options(run.config, run.tokenizer)
+    tags = {name: own[name] for name in ("source_tags", "never")}
+    translator = LineTranslator(run.model, run.tokenizer, options=search_options(search), **tags)
     ours = [translation.outputs[0] for translation in translator.translate_fully(sample.lines)]
     theirs = translate(sample.lines, search)
     finished = [line for line, output in enumerate(ours) if output.num_pieces < search.max_length]

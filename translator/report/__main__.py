@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code, positive
+from translator.command import Parser, add_direction, exit_code, positive
 
 EPILOG = """
 examples:
@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
         "-o", "--output", type=Path, metavar="FILE", help="the page; default: report.html in the folder of RUN"
     )
     result.add_argument("--json", type=Path, metavar="FILE", help="write the same figures; - is the standard output")
+    add_direction(result)
     result.add_argument(
         "--source", type=Path, metavar="FILE", help="evaluate the run on this text; default: its test or validation set"
     )

@@ -112,6 +112,7 @@ class RunMaterial:
     name: str
     run: RunDirectory
     config: Config
+    direction: str | None = None  # such as en-de, where the run has both
     hypotheses: list[str] | None = None
     training: TextStatistics | None = None
     forced: list[ForcedSentence] | None = None

@@ -156,12 +156,12 @@ def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
 
 
-def find_weights(run_dir: Path, option: str = "") -> Path:
+def find_weights(run_dir: Path, given: str = "") -> Path:
     """The weights of a run: the finished ones or, while it is still being trained, the best so far.
 
-    What is not a run is refused by its path, after the option that gave it, if there was one.
+    What is not a run is refused by what the user gave, such as `--model runs/a`; by default its path.
     """
-    name = f"{option} {run_dir}".lstrip()
+    name = given or str(run_dir)
     if not os.path.isdir(run_dir):  # noqa: PTH112 - Path.is_dir fails where a name is too long
         what = "is a file" if os.path.isfile(run_dir) else "no such directory"  # noqa: PTH113
         raise UserError(f"{name}: {what}; give the directory of a training run, such as runs/NAME")

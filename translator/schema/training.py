@@ -103,7 +103,10 @@ class TrainerConfig(Options):
     save_every: int = option(0, "updates between checkpoints, besides those after a validation; 0 = none", minimum=0)
     log_every: int = option(50, "updates between logged values", minimum=1)
     patience: int = option(0, "validations without improvement before stopping; 0 = never stop early", minimum=0)
-    best_metric: str = option("bleu", "what decides which checkpoint is the best: loss, bleu, chrf or chrf_pp")
+    best_metric: str = option(
+        "bleu",
+        "what decides which checkpoint is the best: loss, bleu, chrf or chrf_pp; of two directions, the mean",
+    )
     keep_best: int = option(3, "number of best checkpoints to keep", minimum=1)
     keep_last: int = option(2, "number of newest checkpoints to keep; one may turn out to be damaged", minimum=2)
     average: Average = option(

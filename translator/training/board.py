@@ -20,6 +20,7 @@ from translator.training.validation_result import ValidationResult
 GRADIENT_NORM = "weights/gradient_norm"  # of single parts of the model
 FINAL = "with_final_weights"
 _OUTPUTS = "outputs_"
+_VALIDATION = "validation(_[^/]+)?"  # of the run, and of each direction where there are two: validation_en-de
 # Everything under train/ and validation/ that is not a part of the loss.
 _NO_PARTS = (
     *("loss", "perplexity", "gradient_norm", "learning_rate", "padding_share", "tokens_per_second"),
@@ -37,7 +38,7 @@ def _lines(*tags: str) -> list[str | list[str]]:
 LAYOUT = {
     "overview": {
         "loss": _lines("train/loss", "validation/loss"),
-        "BLEU and chrF of the validation set": _lines("validation/bleu", "validation/chrf"),
+        "BLEU and chrF of the validation set": _lines(f"{_VALIDATION}/bleu", f"{_VALIDATION}/chrf"),
         "learning rate": _lines("train/learning_rate"),
         "gradient norm": _lines("train/gradient_norm"),
         "target tokens per second": _lines("train/tokens_per_second"),
@@ -102,11 +103,9 @@ class Board:
         self._scalars(update, {f"{GRADIENT_NORM}/{name}": norm for name, norm in finite.items()})
 
     def validation(self, update: int, result: ValidationResult) -> None:
-        values = {"loss": result.loss, **result.parts, "perplexity": result.perplexity}
-        if result.scores is not None:
-            values |= result.scores.values
-            values |= {f"{_OUTPUTS}{kind}": rate for kind, rate in result.scores.rates.items()}
-        self._scalars(update, {f"validation/{name}": value for name, value in values.items()})
+        self._scalars(update, _validation_scalars("validation", result))
+        for direction, part in result.by_direction.items():
+            self._scalars(update, _validation_scalars(f"validation_{direction}", part))
         for number, sample in enumerate(result.samples, 1):
             rows = (("source", sample.source), ("reference", sample.reference), ("hypothesis", sample.hypothesis))
             text = "\n".join(f"    {name:<10} {line}" for name, line in rows)  # indented as Markdown code
@@ -154,6 +153,14 @@ class Board:
                     writer.add_image(f"view/{name}", view, update, dataformats="HWC")
 
         self._write(add)
+
+
+def _validation_scalars(group: str, result: ValidationResult) -> dict[str, float]:
+    values = {"loss": result.loss, **result.parts, "perplexity": result.perplexity}
+    if result.scores is not None:
+        values |= result.scores.values
+        values |= {f"{_OUTPUTS}{kind}": rate for kind, rate in result.scores.rates.items()}
+    return {f"{group}/{name}": value for name, value in values.items()}
 
 
 def _add_histogram(writer: SummaryWriter, tag: str, histogram: Histogram, update: int) -> None:

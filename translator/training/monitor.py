@@ -88,14 +88,13 @@ class Monitor:
             return
         if self._board is not None:
             self._board.validation(update, result)
-        parts = [f"update {update}: validation loss {result.loss:.3f}", f"perplexity {result.perplexity:.2f}"]
-        if result.scores is not None:
-            parts.append(describe_scores(result.scores.values))
-        self.notify(
-            "  ".join([*parts, f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])])
-        )
-        for warning in result.warnings():
-            self.notify(f"  warning: {warning}")
+        ending = [f"in {format_seconds(result.seconds)}", *(["(best so far)"] if is_best else [])]
+        self.notify("  ".join([f"update {update}: validation {_describe_result(result)}", *ending]))
+        for direction, part in result.by_direction.items():
+            self.notify(f"  {direction}: {_describe_result(part)}")
+        for prefix, part in ((f"{name}: ", part) for name, part in (result.by_direction or {"": result}).items()):
+            for warning in part.warnings():
+                self.notify(f"  warning: {prefix.removeprefix(': ')}{warning}")
 
     def before_checkpoint(self) -> None:
         """Flushes everything logged so far: a run resumed from the checkpoint logs only what comes after it."""
@@ -111,7 +110,8 @@ class Monitor:
             self._board.finish(hyper_parameters, metrics, self._last)
         if self._rank == 0:
             width = max(map(len, table), default=0)
-            self.notify("\n".join(f"{name:<{width}}  {value}" for name, value in table.items()))
+            rows = ((name, value.replace("\n", "\n" + " " * (width + 2))) for name, value in table.items())
+            self.notify("\n".join(f"{name:<{width}}  {value}" for name, value in rows))
 
     def close_bar(self) -> None:
         if self._bar is not None:
@@ -174,6 +174,11 @@ class Monitor:
         if self._bar is None:
             self.notify(f"update {report.update}  {report.progress:.0%}  {self._describe(averages, report)}")
         self.start_window()
+
+
+def _describe_result(result: ValidationResult) -> str:
+    scores = [describe_scores(result.scores.values)] if result.scores is not None else []
+    return "  ".join([f"loss {result.loss:.3f}", f"perplexity {result.perplexity:.2f}", *scores])
 
 
 def format_seconds(seconds: float) -> str:

@@ -34,6 +34,9 @@ class ValidationResult:
     samples: list[Sample]
     images: list[Any]  # (height, width, 3) uint8 arrays, attention of the samples
     seconds: float
+    by_direction: dict[str, "ValidationResult"] = field(
+        default_factory=dict
+    )  # whose mean the figures are; see two_way.py
 
     @property
     def perplexity(self) -> float:
@@ -54,6 +57,8 @@ class ValidationResult:
         figures: dict[str, Any] = {"loss": self.loss, **self.parts, "perplexity": self.perplexity}
         if self.scores is not None:
             figures |= {**self.scores.values, "signatures": self.scores.signatures, "rates": self.scores.rates}
+        if self.by_direction:
+            figures["directions"] = {name: result.figures() for name, result in self.by_direction.items()}
         return figures
 
     def warnings(self) -> list[str]:

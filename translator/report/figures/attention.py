@@ -4,6 +4,7 @@ L decoder layers, H heads, T target pieces, S source pieces, Wt and Ws words.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,9 @@ def _alignment(
 
 def _aligner(sentence: ForcedSentence, tokenizer: Tokenizer) -> Callable[[torch.Tensor], Pairs]:
     """For each target word the source word that gets most attention, as `align_words` does, but split once."""
-    sources = tokenizer.source_pieces(sentence.source_ids[:-1])
+    tags = set(tokenizer.tag_ids.values())
+    first = sum(1 for _ in takewhile(tags.__contains__, sentence.source_ids))  # tags are no words
+    sources = tokenizer.source_pieces(sentence.source_ids[first:-1])
     targets = tokenizer.target_pieces(sentence.target_ids[:-1])
     source_words, source_shares = piece_words(sources, alignment_tokens)
     target_words, target_shares = piece_words(targets, alignment_tokens)
@@ -85,7 +88,7 @@ def _aligner(sentence: ForcedSentence, tokenizer: Tokenizer) -> Callable[[torch.
     def align(weights: torch.Tensor) -> Pairs:  # (T, S)
         if not (source_words and target_words):
             return []
-        best = word_attention(weights[:-1, :-1], source_shares, target_shares).argmax(1).tolist()
+        best = word_attention(weights[:-1, first:-1], source_shares, target_shares).argmax(1).tolist()
         return [(source, target) for target, source in enumerate(best)]
 
     return align

@@ -30,12 +30,16 @@ NAMES = (
 Curve = list[tuple[int, float]]  # (update, value)
 
 
-def learning_curves(run: RunDirectory) -> dict[str, Curve]:
-    """The curves that there are, by name; validations come from metrics.json once training has finished."""
+def learning_curves(run: RunDirectory, direction: str | None = None) -> dict[str, Curve]:
+    """The curves that there are, by name; validations come from metrics.json once training has finished.
+
+    Of a run with both directions, those of one `direction` (en-de) are taken from there; otherwise their mean.
+    """
     curves = _logged(run.tensorboard)
     history: list[dict[str, Any]] = read_metrics(run).get("history", [])
     for name in ("loss", "bleu", "chrf"):
-        points = [(entry["update"], float(entry[name])) for entry in history if name in entry]
+        entries = [(entry["update"], entry.get("directions", {}).get(direction, entry)) for entry in history]
+        points = [(update, float(entry[name])) for update, entry in entries if name in entry]
         if points:
             curves[f"validation/{name}"] = points
     finite = {name: [(step, value) for step, value in curves.get(name, []) if math.isfinite(value)] for name in NAMES}

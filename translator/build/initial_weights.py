@@ -1,0 +1,137 @@
+"""`init_from`: a new run begins with the tokenizer of another run and with those of its weights that fit."""
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from translator.config import AUTO, Config, load_file
+from translator.errors import UserError
+from translator.models.base import Seq2Seq
+from translator.runs.directory import RunDirectory, find_weights
+from translator.runs.latest import resolve_run
+from translator.runs.weights import collect_weights, read_tensors_and_checksum
+
+logger = logging.getLogger(__name__)
+
+_SHOWN = 3  # names of weights that were not taken over, for each reason
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """What a run has begun with."""
+
+    run: str
+    checksum: str  # of the other run's weights
+    taken: list[str]
+    missing: list[str]  # weights of the new model that the other one does not have
+    of_other_shape: list[str]
+    unused: list[str]  # weights of the other model that the new one does not have
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        names = ("run", "missing", "of_other_shape", "unused")
+        listed = {name: getattr(self, name) for name in names}
+        return {**listed, "num_taken": len(self.taken), "weights_sha256": self.checksum}
+
+    def describe(self) -> str:
+        reasons = {
+            "begin at random, because they are not there": self.missing,
+            "begin at random, because they have another shape there": self.of_other_shape,
+            "of that run are not needed": self.unused,
+        }
+        lines = [f"init_from={self.run}: {len(self.taken)} of {self._num_own} weights taken over, and the tokenizer"]
+        lines += [f"  {len(names)} {reason}: {_listed(names)}" for reason, names in reasons.items() if names]
+        return "\n".join(lines)
+
+    @property
+    def _num_own(self) -> int:
+        return len(self.taken) + len(self.missing) + len(self.of_other_shape)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def with_initial_tokenizer(config: Config) -> Config:
+    """The configuration with the tokenizer options of the run that `init_from` names.
+
+    With another vocabulary its embeddings would mean nothing. Only the sampling of subwords is free to differ. The
+    saved configuration of a run to be resumed has these options already.
+    """
+    if config.init_from is None or config.resume not in (False, AUTO):
+        return config
+    run = _initial_run(config)
+    theirs = load_file(run.config).tokenizer
+    return replace(config, tokenizer=replace(theirs, sampling=config.tokenizer.sampling))
+
+
+def tokenizer_folder(config: Config) -> Path | None:
+    """Where the tokenizer of a run with `init_from` is: in the other run or, once it has begun, in its own folder."""
+    if config.init_from is None:
+        return None
+    return RunDirectory(Path(str(config.run_dir))).tokenizer if config.resume else _initial_run(config).tokenizer
+
+
+def _initial_run(config: Config) -> RunDirectory:
+    path = resolve_run(Path(str(config.init_from)))
+    find_weights(path, f"init_from={config.init_from}")
+    return RunDirectory(path)
+
+
+@torch.no_grad()
+def take_over_weights(config: Config, model: Seq2Seq) -> TakenOver | None:
+    """Copies the weights of the run that `init_from` names into a model that has not been trained.
+
+    None where there is nothing to do: a run that has a checkpoint continues from there.
+    """
+    if config.init_from is None or _has_checkpoint(config):
+        return None
+    run = _initial_run(config)
+    theirs, checksum = read_tensors_and_checksum(run.weights, needs_checksum=run.has_checksums)
+    _require_same(config, checksum)
+    own = collect_weights(model)
+    taken = [name for name in own if name in theirs and theirs[name].shape == own[name].shape]
+    found = TakenOver(
+        run=config.init_from,
+        checksum=checksum,
+        taken=taken,
+        missing=[name for name in own if name not in theirs],
+        of_other_shape=[
+            f"{name} {_shape(theirs[name])} instead of {_shape(own[name])}"
+            for name in own
+            if name in theirs and name not in taken
+        ],
+        unused=[name for name in theirs if name not in own],
+    )
+    if not taken:
+        raise UserError(
+            f"init_from={config.init_from}: none of its weights fits this model; give the model options of that run"
+        )
+    for name in taken:
+        own[name].copy_(theirs[name])
+    logger.info("%s", found.describe())
+    return found
+
+
+def _shape(tensor: torch.Tensor) -> str:
+    return "×".join(map(str, tensor.shape))
+
+
+def _has_checkpoint(config: Config) -> bool:
+    return bool(config.resume) and any(RunDirectory(Path(str(config.run_dir))).checkpoints.glob("step-*"))
+
+
+def _require_same(config: Config, checksum: str) -> None:
+    """A run that was stopped before its first checkpoint begins again, with the same weights as before."""
+    if not config.resume:
+        return
+    recorded = RunDirectory(Path(str(config.run_dir))).read_manifest().get("init_from", {}).get("weights_sha256")
+    if recorded not in (None, checksum):
+        raise UserError(
+            f"init_from={config.init_from}: its weights are no longer those that {config.run_dir} began with; start a "
+            "new run with another run_dir"
+        )
