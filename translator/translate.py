@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     search.add_argument(
         "--prefix", type=Path, metavar="FILE", help="what each translation must begin with; a line for each"
     )
-    _add_machine_options(result.add_argument_group("input and machine"))
+    add_machine_options(result.add_argument_group("input and machine"))
     return result
 
 
@@ -67,7 +67,7 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--quiet", action="store_true", help="no progress bar and no statistics")
 
 
-def _add_machine_options(group: "argparse._ArgumentGroup") -> None:
+def add_machine_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--split-sentences", action="store_true", help="translate the sentences of a line one by one")
     group.add_argument(
         "--errors", choices=["strict", "replace"], default="strict", help="what to do with invalid UTF-8"

@@ -45,9 +45,18 @@ SHOWN_WARNINGS = 5
 def run(options: argparse.Namespace) -> None:
     """Translates the files that the options name; raises UserError for user errors."""
     jobs = _jobs(options)
+    translator, settings = load_translator(options, options.model or [DEFAULT_MODEL])
+    session = Session(options, translator)
+    for inputs, output in jobs:
+        session.translate(inputs, output, settings)
+    session.report()
+
+
+def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -> tuple[Translator, dict[str, Any]]:
+    """The runs as the options say, and everything that their output depends on."""
     if options.threads:
         torch.set_num_threads(options.threads)
-    models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
+    models = [resolve_run(model) for model in given_models]
     weights = [find_weights(model) for model in models]
     for model in models:
         if RunDirectory(model).is_unfinished:
@@ -59,11 +68,7 @@ def run(options: argparse.Namespace) -> None:
     if translator.device.type == "cpu":
         keep_memory()
     translator.split_sentences = options.split_sentences
-    settings = _settings(options, translator, weights)
-    session = _Session(options, translator)
-    for inputs, output in jobs:
-        session.translate(inputs, output, settings)
-    session.report()
+    return translator, _settings(options, translator, weights)
 
 
 def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
@@ -129,7 +134,7 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     return settings | {"models": models, "prefix": prefix, "search": search}
 
 
-class _Session:
+class Session:
     """Translates one text after another and counts lines, pieces and seconds."""
 
     def __init__(self, options: argparse.Namespace, translator: Translator) -> None:
@@ -145,7 +150,7 @@ class _Session:
     def translate(self, inputs: Sequence[Path], output: Path, settings: dict[str, Any]) -> None:
         lines = self._lines(inputs)
         digest = hashlib.sha256()
-        file = self._open(output, settings)
+        file = self.open(output, settings)
         first_line = file.num_lines
         sizes = [path.stat().st_size for path in inputs if path != STANDARD_STREAM and path.suffix != ".gz"]
         total = sum(sizes) if len(sizes) == len(inputs) else None
@@ -173,7 +178,7 @@ class _Session:
             self.bar.close()
             file.close()
 
-    def _open(self, output: Path, settings: dict[str, Any]) -> DirectOutput | OutputFile:
+    def open(self, output: Path, settings: dict[str, Any]) -> DirectOutput | OutputFile:
         if output == STANDARD_STREAM or is_written_directly(output):
             return DirectOutput(Destination("-o", output))
         return OutputFile(output, settings, self.options.resume)

@@ -81,7 +81,7 @@ class HeldOut:
             for source, target in corpus:
                 num_lines[which] += 1
                 source, target = normalize_text(source), normalize_text(target)
-                for index, key in ((pairs, _pair_digest(source, target)), (sources, _digest(source))):
+                for index, key in ((pairs, pair_digest(source, target)), (sources, text_digest(source))):
                     index.setdefault(key, [0] * len(self.corpora))[which] += 1
         return num_lines, pairs, sources
 
@@ -142,7 +142,7 @@ class CleanedCorpus(Corpus):
             source, target = normalize_text(raw_source), normalize_text(raw_target)
             fault = options.fault(source, target)
             if fault is None and hash_pairs:
-                key = _pair_digest(source, target)
+                key = pair_digest(source, target)
                 if key in held_out_pairs:
                     found_pairs.add(key)
                     report.count("drop_leaked", line, raw_source, raw_target)
@@ -155,7 +155,7 @@ class CleanedCorpus(Corpus):
             if fault is not None:
                 report.count(fault, line, raw_source, raw_target)
                 continue
-            if held_out_sources and (source_key := _digest(source)) in held_out_sources:
+            if held_out_sources and (source_key := text_digest(source)) in held_out_sources:
                 found_sources.add(source_key)
             report.num_kept += 1
             if not options.normalize:
@@ -219,9 +219,9 @@ def clean(splits: Splits, cleaning: Cleaning) -> CleanedSplits:
     )
 
 
-def _digest(text: str) -> bytes:
+def text_digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=16).digest()
 
 
-def _pair_digest(source: str, target: str) -> bytes:
-    return _digest(f"{source}\n{target}")  # unambiguous, since normalised text has no line ends
+def pair_digest(source: str, target: str) -> bytes:
+    return text_digest(f"{source}\n{target}")  # unambiguous, since normalised text has no line ends
