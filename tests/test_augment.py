@@ -172,26 +172,30 @@ def test_a_model_is_trained_on_what_another_has_translated(
     import sys
 
     def train(*options: str) -> None:
-        command = [sys.executable, "-m", "translator.train", "experiment=smoke", f"model={model}", *options]
+        small = [f"model={model}", "trainer=smoke", "tokenizer.vocab_size=500"]
+        command = [sys.executable, "-m", "translator.train", *small, *options]
         subprocess.run(command, check=True, cwd=tmp_path, env=environment(), capture_output=True)
 
-    train("data.source=de", "data.target=en", "run_dir=runs/back")
+    sizes = ["data.num_train=400", "data.num_valid=20", "data.num_test=20"]
+    train("data=demo", "data.folder=demo", "data.source=de", "data.target=en", "run_dir=runs/back", *sizes)
     monkeypatch.chdir(tmp_path)
-    (smoke,) = (path.parent for path in Path("data/smoke").rglob("train.de"))
+    (demo,) = (path.parent for path in Path("demo").rglob("train.de"))
+    text = (demo / "train.de").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("more.de").write_text("".join(text[:40]), encoding="utf-8")
     engine = ["--engine", "ctranslate2"] if model == "transformer_tiny" else ["--sample", "--max-length-ratio", "1"]
-    arguments = ["--kind", "back", "--model", "runs/back", str(smoke / "valid.en"), "-o", "made/back", *engine]
+    arguments = ["--kind", "back", "--model", "runs/back", "more.de", "-o", "made/back", *engine]
     assert main(arguments) == 0
-    num_pairs = len(pairs_of(Path("made/back"), "de", "en"))
+    num_pairs = len(pairs_of(Path("made/back"), "en", "de"))
     assert num_pairs > 5
-    corpora = f"data.train=[{smoke / 'train'},made/back]"
-    splits = [f"data.valid={smoke / 'valid'}", f"data.test={smoke / 'test'}"]
+    corpora = f"data.train=[{demo / 'train'},made/back]"
+    splits = [f"data.valid={demo / 'valid'}", f"data.test={demo / 'test'}"]
     train(
         "data=text",
-        "data.source=de",
-        "data.target=en",
+        "data.source=en",
+        "data.target=de",
         corpora,
         "data.train_weights=[1,2]",
         *splits,
         "run_dir=runs/both",
     )
-    assert len(Translator.load("runs/both", "cpu").translate(["Ein Hund."])) == 1
+    assert len(Translator.load("runs/both", "cpu").translate(["A dog."])) == 1

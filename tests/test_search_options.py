@@ -37,6 +37,8 @@ def other_value(field: "Field[Any]") -> Any:
             limits.below is not None and default + 1 >= limits.below
         )
         return (default or 1) / 2 if too_much else default + 1
+    if hint is str:
+        return str(Path(__file__).parent / "support" / "terms.tsv")
     if is_enum(hint):
         return next(member for member in hint if member is not default)
     return ["Hund", "Katze"]

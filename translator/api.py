@@ -16,7 +16,9 @@ from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
 from translator.errors import UserError
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
+from translator.runs.reranking import load_reranker, require_candidates, tuned_options
 from translator.runs.translation import translation_options
+from translator.schema.rerank import RerankOptions
 
 NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or mps"
 
@@ -32,13 +34,16 @@ class Translator(LineTranslator):
         *,
         engine: str = TORCH,
         int8: bool = False,
+        rerank: Sequence[str] | None = None,
+        rerank_length: float = 0.0,
         **options: Any,
     ) -> Self:
         """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
 
         `engine` is torch, ctranslate2 (faster on CPUs; `int8` in lower precision) or auto, which is ctranslate2 where
         it is installed and can do what is asked for. `options` are search options, such as beam_size=1, that differ
-        from the run's; see `SearchOptions`.
+        from the run's; see `SearchOptions`. `rerank` are runs that judge the translations, as RUN or RUN:WEIGHT; unless
+        it is given, they are those that `translator.tune` has written into the run.
         """
         if engine == CTRANSLATE2 and device == "auto":
             device = "cpu"
@@ -60,5 +65,11 @@ class Translator(LineTranslator):
         models = [run.model for run in runs]
         translator = cls(models, runs[0].tokenizer, chosen, **translation_options(runs[0].config))
         translator.options = translator.options.changed(**options)
+        judges = RerankOptions().changed(rerank=list(rerank or []), rerank_length=rerank_length)
+        if rerank is None and rerank_length == 0 and len(folders) == 1:
+            judges = tuned_options(folders[0])
+        elif judges.judges():
+            require_candidates(translator.options)
+        translator.reranker = load_reranker(runs[0].config, judges, chosen)
         translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
         return translator

@@ -8,6 +8,7 @@ from pathlib import Path
 from translator.command import Parser, exit_code, positive
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
+from translator.schema.rerank import RerankOptions
 
 EPILOG = """
 examples:
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     _add_output_options(result.add_argument_group("output"))
     search = result.add_argument_group("search (default: as the run's configuration says)")
     add_arguments(search, SearchOptions)
+    add_arguments(search, RerankOptions)
     search.add_argument(
         "--prefix", type=Path, metavar="FILE", help="what each translation must begin with; a line for each"
     )

@@ -28,12 +28,14 @@ from translator.files.destinations import (
     protect_inputs,
     require_writable,
 )
+from translator.files.fingerprints import fingerprint_file
 from translator.files.lines import Line, iterate_lines, open_text
 from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
+from translator.schema.rerank import RerankOptions
 
 if TYPE_CHECKING:
     from translator.plots.attention import AttentionPages
@@ -61,9 +63,14 @@ def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -
     for model in models:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
-    with naming_flags(SearchOptions):
+    with naming_flags(SearchOptions), naming_flags(RerankOptions):
         translator = Translator.load(
-            models, options.device, engine=options.engine, int8=options.int8, **given(options, SearchOptions)
+            models,
+            options.device,
+            engine=options.engine,
+            int8=options.int8,
+            **given(options, SearchOptions),
+            **given(options, RerankOptions),
         )
     if translator.device.type == "cpu":
         keep_memory()
@@ -77,6 +84,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
     output = Path(options.output) if options.output else STANDARD_STREAM
     _check_combinations(options, files, output)
     prefixes = [options.prefix] if options.prefix else []
+    prefixes += [Path(options.terms)] if getattr(options, "terms", "") else []
     for path in [*files, *prefixes]:
         if path != STANDARD_STREAM:
             open_text(path).close()  # a missing file is reported now, not after an hour
@@ -129,6 +137,10 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     prefix = hashlib.sha256(options.prefix.read_bytes()).hexdigest() if options.prefix else None
     search = asdict(translator.options)
     del search["batch_tokens"]  # it only changes the speed
+    if translator.reranker is not None:
+        settings["rerank"] = translator.reranker.identity
+    if translator.options.terms:
+        settings["terms"] = fingerprint_file(Path(translator.options.terms)).sha256
     if translator.engine is not None:
         settings["engine"] = translator.engine.name
     return settings | {"models": models, "prefix": prefix, "search": search}
@@ -143,6 +155,7 @@ class Session:
         num_best = translator.options.num_hypotheses
         self.format = Format(options.format, num_best, options.scores, options.alignments)
         self.num_lines = self.num_sentences = self.num_pieces = self.num_split = self.num_left = 0
+        self.num_without_terms = 0
         self.seconds = 0.0
         self.pages = _open_pages(options.attention)
         self.bar: tqdm | None = None
@@ -236,6 +249,13 @@ class Session:
         self.num_sentences += translation.num_source_pieces > 0
         self.num_pieces += translation.outputs[0].num_pieces
         self.num_left += translation.left_by_engine
+        self.num_without_terms += bool(translation.terms_left_out)
+        if translation.terms_left_out and self.num_without_terms <= SHOWN_WARNINGS:
+            with tqdm.external_write_mode(file=sys.stderr):
+                say(
+                    f"Warning: line {number + 1} has no room for {', '.join(translation.terms_left_out)} within its "
+                    "maximum length; raise --max-length-extra."
+                )
         if translation.num_parts > 1 and not self.options.split_sentences:
             self.num_split += 1
             if self.num_split <= SHOWN_WARNINGS:
@@ -251,6 +271,8 @@ class Session:
             self.pages.close()
         if self.num_split > SHOWN_WARNINGS:
             say(f"Warning: {self.num_split} long lines in all were translated in parts.")
+        if self.num_without_terms > SHOWN_WARNINGS:
+            say(f"Warning: {self.num_without_terms} lines in all had no room for their terms.")
         if self.num_left and not self.options.quiet:
             assert self.translator.engine is not None
             say(

@@ -15,8 +15,11 @@ from translator.decoding.forced_decoding import Forced, score_targets
 from translator.decoding.interfaces import BLANK, AttentionMap, Output, SearchEngine, TextTokenizer, Translation
 from translator.decoding.memory import SearchMemory
 from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
+from translator.decoding.rerank import Reranker
 from translator.decoding.search import Hypothesis, SearchOptions, search
 from translator.decoding.segments import fit, split_sentences
+from translator.decoding.term_requirements import NO_TERMS, Requirements, Terminology
+from translator.decoding.term_search import term_search
 from translator.decoding.workers import for_each, num_workers
 from translator.errors import Interrupted
 from translator.ids import EOS, PAD
@@ -30,10 +33,12 @@ class _Part:
     """A stretch of a line that the model translates at once."""
 
     line: int
+    text: str
     ids: list[int]
     seed: int
     prefix: list[int]
     is_first: bool  # of its line
+    terms: Requirements = NO_TERMS
     left_by_engine: bool = False
     hypotheses: list[Hypothesis] = field(default_factory=list)
     forced: list[Forced] = field(default_factory=list)
@@ -46,7 +51,8 @@ class LineTranslator:
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
     step of a search; where it says so, the translation is given up with `Interrupted`. `make_utility` gives the utility
-    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can.
+    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. A
+    `reranker` has the last word on all hypotheses that a search finds, except with minimum Bayes risk.
     """
 
     def __init__(
@@ -64,6 +70,7 @@ class LineTranslator:
         interrupted: Callable[[], bool] = lambda: False,
         make_utility: Callable[[str], PairwiseUtility] | None = None,
         engine: SearchEngine | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -78,7 +85,9 @@ class LineTranslator:
         self.interrupted = interrupted
         self.make_utility = make_utility
         self.engine = engine
+        self.reranker = reranker
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
+        self._terminology: Terminology | None = None  # of the latest options
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
         """The best translation of every line, in the order of the lines; a blank line stays blank.
@@ -106,9 +115,10 @@ class LineTranslator:
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
-            options, rank = self.options.for_candidates(), self._ranking()
+            reranker = None if self.options.mbr else self.reranker
+            options, rank = self.options.for_candidates(all_of_beam=reranker is not None), self._ranking()
             memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, options, self.device)
-            most = [memory.most_sentences(len(part.ids), len(part.prefix)) for part in parts]
+            most = [memory.most_sentences(len(part.ids), len(part.prefix), part.terms.size) for part in parts]
             num_together = min([num_workers(self.device), *most])
             most = [sentences // num_together for sentences in most]
             indices = self._batches([len(part.ids) for part in parts], budget, most)
@@ -119,11 +129,14 @@ class LineTranslator:
             def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
                 if engine is not None:
                     self._ask(engine, batch, options, abandoned)
-                remaining = [part for part in batch if not part.hypotheses]
-                if remaining:
-                    self._search(remaining, options, forbidden, abandoned)
+                for has_terms in (False, True):
+                    remaining = [part for part in batch if not part.hypotheses and bool(part.terms.size) == has_terms]
+                    if remaining:
+                        self._search(remaining, options, forbidden, abandoned)
                 for part in batch:
                     part.hypotheses = rank(part.hypotheses)
+                if reranker is not None:
+                    self._rerank(reranker, batch)
                 if need_alignment or need_attention:
                     self._attend(batch)
                 advance(sum(part.is_first for part in batch))
@@ -171,6 +184,13 @@ class LineTranslator:
             self._spelled = list(self.options.forbid), spelled
         return self._spelled[1]
 
+    def _require_terms(self, parts: Sequence[_Part]) -> None:
+        """Finds out which terms the translations must contain; the file is read when it is first named."""
+        if self._terminology is None or self._terminology.path != self.options.terms:
+            self._terminology = Terminology(self.options.terms, self.tokenizer, self.normalize, self.joiner)
+        for part in parts:
+            part.terms = self._terminology.requirements(part.text, len(part.ids) - 1, part.prefix, self.options)
+
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 
@@ -183,17 +203,20 @@ class LineTranslator:
             forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
         parts: list[_Part] = []
         for line in filled:
-            pieces = [encoded[line]]
+            pieces, stretches = [encoded[line]], [texts[line]]
             if self.split_sentences or 0 < self.max_pieces < _num_pieces(encoded[line]):
                 stretches = split_sentences(texts[line]) if self.split_sentences else [texts[line]]
                 if self.max_pieces > 0:
                     stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
                 pieces = self.tokenizer.encode_source(stretches)
             # Text may have no pieces at all, if the vocabulary knows none of its characters.
-            pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
-            for number, ids in enumerate(pieces):
+            known = [number for number, ids in enumerate(pieces) if any(piece != EOS for piece in ids)]
+            for number, index in enumerate(known):
                 seed = (first_line + line) * 1_000_003 + number
-                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else [], is_first=number == 0))
+                prefix = forced[line] if number == 0 else []
+                parts.append(_Part(line, stretches[index], pieces[index], seed, prefix, is_first=number == 0))
+        if self.options.terms:
+            self._require_terms(parts)
         return parts
 
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
@@ -237,6 +260,17 @@ class LineTranslator:
 
         return rank
 
+    def _rerank(self, reranker: Reranker, parts: Sequence[_Part]) -> None:
+        found = [(part.text, hypothesis) for part in parts for hypothesis in part.hypotheses]
+        sources, hypotheses = zip(*found, strict=True)
+        texts = self.tokenizer.decode_target([hypothesis.ids for hypothesis in hypotheses])
+        features = reranker.features(sources, texts, hypotheses)
+        start = 0
+        for part in parts:
+            own = features[start : start + len(part.hypotheses)]
+            start += len(part.hypotheses)
+            part.hypotheses = reranker.best_first(part.hypotheses, own)[: self.options.num_hypotheses]
+
     def _ask(
         self, engine: SearchEngine, parts: list[_Part], options: SearchOptions, abandoned: Callable[[], bool]
     ) -> None:
@@ -258,16 +292,30 @@ class LineTranslator:
     ) -> None:
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
-        found = search(
-            self.model,
-            source,
-            mask,
-            options,
-            prefixes=prefixes,
-            forbidden=forbidden,
-            seeds=[part.seed for part in parts],
-            before_step=partial(self._stop_if_interrupted, abandoned),
-        )
+        before_step = partial(self._stop_if_interrupted, abandoned)
+        required = [part.terms.required for part in parts if part.terms.required is not None]
+        if required:  # of all parts or of none
+            found = term_search(
+                self.model,
+                source,
+                mask,
+                options,
+                required,
+                prefixes=prefixes,
+                forbidden=forbidden,
+                before_step=before_step,
+            )
+        else:
+            found = search(
+                self.model,
+                source,
+                mask,
+                options,
+                prefixes=prefixes,
+                forbidden=forbidden,
+                seeds=[part.seed for part in parts],
+                before_step=before_step,
+            )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
 
@@ -300,7 +348,8 @@ class LineTranslator:
                 )
             )
         left_by_engine = any(part.left_by_engine for part in parts)
-        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
+        left_out = tuple(term for part in parts for term in part.terms.left_out)
+        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine, left_out)
 
     def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
         ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids
