@@ -20,6 +20,7 @@ ALLOWED = {
         "runs",
         "config",
         "evaluation.utilities",
+        "data.examples",
         "data.normalization",
         "data.tokenizer",
         "decoding",

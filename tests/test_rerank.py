@@ -150,6 +150,4 @@ def test_a_judge_of_the_opposite_direction_is_asked_the_other_way_round(folder: 
     assert spy.asked == (["x", "y"], ["a", "a"])
     assert np.isfinite(features).all()
     assert [one.ids for one in reranker.best_first(hypotheses, features)] == [[5], [5, 6]]
-    assert load_judge(
-        load_file(folder / "run/config.yaml"), str(folder / "reverse"), 1.0, torch.device("cpu")
-    ).is_reverse
+    assert load_judge(("en", "de"), str(folder / "reverse"), 1.0, torch.device("cpu")).is_reverse

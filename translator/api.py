@@ -14,6 +14,7 @@ from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
 from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
 from translator.errors import UserError
+from translator.runs.directions import Direction, choose_direction
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
 from translator.runs.reranking import load_reranker, require_candidates, tuned_options
@@ -26,12 +27,15 @@ NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or m
 class Translator(LineTranslator):
     """A trained model that translates lines of text; see `LineTranslator` for its methods."""
 
+    direction: Direction
+
     @classmethod
     def load(
         cls,
         run_dirs: str | Path | Sequence[str | Path],
         device: str = "auto",
         *,
+        to: str | None = None,
         engine: str = TORCH,
         int8: bool = False,
         rerank: Sequence[str] | None = None,
@@ -40,6 +44,7 @@ class Translator(LineTranslator):
     ) -> Self:
         """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
 
+        `to` is the language to translate into, for runs that have both directions; by default their data.target.
         `engine` is torch, ctranslate2 (faster on CPUs; `int8` in lower precision) or auto, which is ctranslate2 where
         it is installed and can do what is asked for. `options` are search options, such as beam_size=1, that differ
         from the run's; see `SearchOptions`. `rerank` are runs that judge the translations, as RUN or RUN:WEIGHT; unless
@@ -63,13 +68,19 @@ class Translator(LineTranslator):
                     "trained on the same data with the same tokenizer options"
                 )
         models = [run.model for run in runs]
-        translator = cls(models, runs[0].tokenizer, chosen, **translation_options(runs[0].config))
+        tokenizer = runs[0].tokenizer
+        direction = choose_direction(runs[0].config, tokenizer, to, folders[0])
+        for folder, run in zip(folders[1:], runs[1:], strict=True):
+            choose_direction(run.config, tokenizer, direction.target, folder)  # refuses what translates into another
+        translator = cls(models, tokenizer, chosen, **translation_options(runs[0].config, tokenizer, direction))
+        translator.direction = direction
         translator.options = translator.options.changed(**options)
         judges = RerankOptions().changed(rerank=list(rerank or []), rerank_length=rerank_length)
-        if rerank is None and rerank_length == 0 and len(folders) == 1:
+        is_first = direction.target == runs[0].config.data.target  # which translator.tune translates in
+        if rerank is None and rerank_length == 0 and len(folders) == 1 and is_first:
             judges = tuned_options(folders[0])
         elif judges.judges():
             require_candidates(translator.options)
-        translator.reranker = load_reranker(runs[0].config, judges, chosen)
+        translator.reranker = load_reranker((direction.source, direction.target), judges, chosen)
         translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
         return translator

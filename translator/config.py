@@ -21,7 +21,14 @@ from translator.errors import UserError
 from translator.files.atomic import write_text
 from translator.files.explain import explain_damage
 from translator.schema.checks import did_you_mean
-from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig, TokenizerConfig
+from translator.schema.data import (
+    DataConfig,
+    DemoDataConfig,
+    Directions,
+    HubDataConfig,
+    TextDataConfig,
+    TokenizerConfig,
+)
 from translator.schema.decode import SearchOptions
 from translator.schema.model import LstmConfig, TieEmbeddings, TransformerConfig
 from translator.schema.options import LARGEST_SEED, Options, expected, option
@@ -50,6 +57,9 @@ class RunOptions(Options):
     """The options that belong to no group."""
 
     seed: int = option(1, "of everything random", minimum=0, maximum=LARGEST_SEED)
+    init_from: str | None = option(
+        None, "a run whose weights, as far as they fit, and tokenizer a new run begins with; null = random weights"
+    )
     run_dir: str | None = option(None, "folder of the run; null makes a new one under runs/")
     resume: Any = option(
         False,
@@ -80,6 +90,11 @@ class Config(RunOptions):
             "tie_embeddings",
             "source and target share a matrix only with tokenizer.joint=true; use target or none",
         )
+        self.data.require(
+            self.data.directions is Directions.forward or self.tokenizer.joint,
+            "directions",
+            "each language is both source and target, so they must share a vocabulary; set tokenizer.joint=true",
+        )
 
 
 def option_names(schema: type) -> list[str]:
@@ -109,7 +124,7 @@ def _load(plain: Any) -> Config:
     groups = {name: _load_group(name, composed) for name in SCHEMAS}
     top = OmegaConf.masked_copy(composed, option_names(RunOptions))
     options = _merge("", RunOptions, top)
-    return Config(**groups, seed=options.seed, run_dir=options.run_dir, resume=options.resume)
+    return Config(**groups, **{name: getattr(options, name) for name in option_names(RunOptions)})
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

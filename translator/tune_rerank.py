@@ -65,7 +65,8 @@ def _tune(
     translator = Translator.load(directory.path, options.device, rerank=[NONE])
     if translator.device.type == "cpu":
         keep_memory()
-    reranker = Reranker([load_judge(config, name, 1.0, translator.device) for name in names])
+    languages = (translator.direction.source, translator.direction.target)
+    reranker = Reranker([load_judge(languages, name, 1.0, translator.device) for name in names])
     translator.options = translator.options.changed(num_hypotheses=translator.options.beam_size)
     found = translator.translate_fully(sources)
     features = _features(reranker, sources, found)

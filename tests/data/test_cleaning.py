@@ -120,14 +120,14 @@ def test_leaked_pairs_are_removed() -> None:
     assert kept == [("other", "etwas anderes"), ("new", "neu")]
     assert counts(report) == {"drop_leaked": 3}
     (overlap,) = report.overlaps
-    assert dataclasses.astuple(overlap) == ("valid (list)", 4, 3, 1)
+    assert dataclasses.astuple(overlap) == ("valid (list)", 4, 3, 1, False)
 
 
 def test_leaked_pairs_may_stay_but_are_reported() -> None:
     kept, report = cleaned(LEAKY, dataclasses.replace(OFF, normalize=True), HELD_OUT)
     assert len(kept) == len(LEAKY) == report.num_kept
     assert counts(report) == {"normalize": 1, "drop_leaked": 3}
-    assert dataclasses.astuple(report.overlaps[0]) == ("valid (list)", 4, 3, 4)
+    assert dataclasses.astuple(report.overlaps[0]) == ("valid (list)", 4, 3, 4, False)
     assert "3 kept" in str(report)
 
 
@@ -141,8 +141,8 @@ def test_validation_and_test_are_told_apart() -> None:
     corpus = CleanedCorpus(ListCorpus([("c", "d"), ("e", "g"), ("h", "i")]), Cleaning(), held_out=HeldOut(corpora))
     assert list(corpus) == [("e", "g"), ("h", "i")]
     assert [dataclasses.astuple(overlap) for overlap in corpus.report.overlaps] == [
-        ("valid (v)", 2, 1, 0),
-        ("test (t)", 2, 1, 1),
+        ("valid (v)", 2, 1, 0, False),
+        ("test (t)", 2, 1, 1, False),
     ]
 
 

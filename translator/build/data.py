@@ -1,6 +1,6 @@
 """Corpora, tokenizer, tables and batches from a configuration."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from translator.config import Config
 from translator.data.batching import BatchSampler
 from translator.data.cleaning import CleanedSplits, Cleaning, clean
 from translator.data.corpus import Corpus, Splits, open_text
+from translator.data.examples import Reading, Table, language_tag, read_in_ways, tag_piece
 from translator.data.hub import open_hub
 from translator.data.loader import BatchLoader, BatchSource, CorpusBatches, fitted_batch_tokens
 from translator.data.normalization import normalize_text
@@ -20,7 +21,8 @@ from translator.demo.corpus import open_demo
 from translator.errors import UserError
 from translator.files.fingerprints import combined_fingerprint
 from translator.progress_display import Watched
-from translator.schema.data import DataConfig, DemoDataConfig, HubDataConfig, TextDataConfig
+from translator.runs.directions import directions_of
+from translator.schema.data import DataConfig, DemoDataConfig, Directions, HubDataConfig, TextDataConfig
 from translator.schema.training import TrainerConfig
 from translator.training.distributed import Ranks
 
@@ -55,6 +57,7 @@ class PreparedData:
     cleaned: CleanedSplits
     tokenizer: Tokenizer
     train_tables: list[TokenizedCorpus]  # one for each training corpus; none when streaming
+    ways: list[list[Reading]]  # in which the training corpora become examples, with a reading for each of them
 
     def fingerprints(self) -> dict[str, Any]:
         """What must be unchanged when a run is resumed."""
@@ -83,10 +86,11 @@ def prepare_data(config: Config) -> PreparedData:
         raw.check()
     for corpus in raw.held_out:
         _require_text(corpus)
-    cleaned = clean(raw, Cleaning(**vars(data.cleaning)))
+    cleaned = clean(raw, Cleaning(**vars(data.cleaning)), two_way=data.directions is Directions.both)
     tokenizer = _tokenizer(config, [corpus for corpus, _ in cleaned.train], cache_dir)
+    ways = _ways(config, tokenizer, len(cleaned.train))
     tables = [] if is_streamed else [tokenized(config, corpus, tokenizer) for corpus, _ in cleaned.train]
-    return PreparedData(raw, cleaned, tokenizer, tables)
+    return PreparedData(raw, cleaned, tokenizer, tables, ways)
 
 
 def _require_text(corpus: Corpus) -> None:
@@ -97,13 +101,37 @@ def _require_text(corpus: Corpus) -> None:
 
 
 def _tokenizer(config: Config, corpora: list[Any], cache_dir: Path) -> Tokenizer:
-    options = {name: value for name, value in vars(config.tokenizer).items() if name != "sampling"}
+    options = {name: value for name, value in vars(config.tokenizer).items() if name not in ("sampling", "tags")}
+    options["tags"] = tuple(map(tag_piece, _tag_names(config)))
     limit = config.data.tokenizer_sample if isinstance(config.data, HubDataConfig) and config.data.streaming else None
     fingerprint = combined_fingerprint("tokenizer", limit, *(corpus.fingerprint for corpus in corpora))
     pairs = Watched(
         islice(chain.from_iterable(corpora), limit), "reading and cleaning the text for the tokenizer", limit
     )
     return train_or_load_tokenizer(cache_dir, fingerprint, TokenizerOptions(**options), pairs)
+
+
+def _tag_names(config: Config) -> list[str]:
+    """The tags that the tokenizer must reserve, each once."""
+    data = config.data
+    languages = [data.target, data.source] if data.directions is Directions.both else []
+    return list(
+        dict.fromkeys([*map(language_tag, languages), *filter(None, _corpus_tags(data)), *config.tokenizer.tags])
+    )
+
+
+def _corpus_tags(data: DataConfig) -> list[str | None]:
+    """The tag of each training corpus; an empty list if none has one."""
+    return (data.train_tags or []) if isinstance(data, TextDataConfig) else []
+
+
+def _ways(config: Config, tokenizer: Tokenizer, num_corpora: int) -> list[list[Reading]]:
+    """One way for each direction. The tag of a corpus comes after that of the language."""
+    tags = [() if tag is None else (tokenizer.tag_ids[tag_piece(tag)],) for tag in _corpus_tags(config.data)]
+    return [
+        [replace(direction.reading, tags=direction.tags + tag) for tag in tags or [()] * num_corpora]
+        for direction in directions_of(config, tokenizer)
+    ]
 
 
 def tokenized(config: Config, corpus: Corpus, tokenizer: Tokenizer, max_pieces: int | None = None) -> TokenizedCorpus:
@@ -132,13 +160,15 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
     place = {"seed": config.seed, "rank": ranks.rank, "num_ranks": ranks.count}
     source: BatchSource
     if data.train_tables:
-        table = join_tokenized(data.train_tables)
-        weights = [weight for _, weight in data.cleaned.train]
+        is_plain = all(reading.is_plain for way in data.ways for reading in way)
+        table: Table = join_tokenized(data.train_tables) if is_plain else read_in_ways(data.train_tables, data.ways)
+        weights = [weight for _, weight in data.cleaned.train] * len(data.ways)
+        parts = data.train_tables * len(data.ways)
         sampler = BatchSampler(
             table.source_lengths,
             table.target_lengths,
             batch_tokens=fitted_batch_tokens(table, data.tokenizer, sampling, batch_tokens),
-            parts=[(len(part), weight) for part, weight in zip(data.train_tables, weights, strict=True)],
+            parts=[(len(part), weight) for part, weight in zip(parts, weights, strict=True)],
             **place,
         )
         source = CorpusBatches(table, sampler, tokenizer=data.tokenizer, sampling=sampling)
@@ -151,6 +181,7 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
             shuffle_buffer=config.data.shuffle_buffer,
             max_pieces=config.data.max_pieces,
             sampling=sampling,
+            readings=[way[0] for way in data.ways],
             **place,
         )
     return BatchLoader(source, pin_memory=pin_memory)

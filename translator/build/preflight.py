@@ -85,7 +85,7 @@ def rehearse_validation(
     Weights and random numbers are the same afterwards. Failures are reported under the options involved.
     """
     check_search_memory(config, validator, data.tokenizer.target_vocab_size, execution.device)
-    options = {**translation_options(config), "options": _short_search(config.decode)}
+    options = {**translation_options(config, data.tokenizer), "options": _short_search(config.decode)}
     translator = LineTranslator(model, data.tokenizer, execution.device, **options)
     trainer = config.trainer
     source, reference = _shortest_pair(validator)

@@ -23,7 +23,7 @@ from translator.report.search_sample import search_sample
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.hypotheses import stored_hypotheses
 from translator.runs.latest import resolve_run
-from translator.schema.data import DataConfig, DemoDataConfig, TextDataConfig
+from translator.schema.data import DataConfig, DemoDataConfig, Directions, TextDataConfig
 
 MOST_COUNTED_PAIRS = 1_000_000  # of the training text; more would take minutes and change little
 REMEDY = "give another set with --source FILE --reference FILE"
@@ -126,7 +126,8 @@ def _read_gold(path: Path, num_sentences: int) -> list[GoldAlignment]:
 
 
 def cleaned_training_pairs(config: Config, splits: Splits) -> Iterable[tuple[str, str]]:
-    cleaned = clean(splits, Cleaning(**vars(config.data.cleaning)))
+    two_way = config.data.directions is Directions.both
+    cleaned = clean(splits, Cleaning(**vars(config.data.cleaning)), two_way=two_way)
     return chain.from_iterable(corpus for corpus, _ in cleaned.train)
 
 

@@ -46,7 +46,7 @@ def build_validator(
         return None
     table = tokenized(config, cleaned, data.tokenizer, max_pieces=0)
     translator = LineTranslator(
-        model, data.tokenizer, execution.device, **translation_options(config), interrupted=interrupted
+        model, data.tokenizer, execution.device, **translation_options(config, data.tokenizer), interrupted=interrupted
     )
     sources, references = zip(*raw, strict=True)
     batches = ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces))

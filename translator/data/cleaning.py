@@ -11,6 +11,8 @@ All decisions are based on the normalised text, in this order; the report counts
     drop_leaked       the pair is also in validation or test; always counted, removed only if enabled
     drop_duplicates   the pair occurred before, in this or an earlier training corpus of the run
 
+In the last two, a pair with its sides exchanged is the same pair where pairs are used in both directions.
+
 Validation and test keep all their lines in order: only `normalize` applies to them.
 The text is streamed. Only 16-byte hashes stay in memory: of the held-out pairs and, for `drop_duplicates`, of all
 training pairs while they are read (about 100 bytes each, with the overhead of Python's set: 0.4 GB for the 4.5 million
@@ -68,8 +70,9 @@ class Cleaning:
 class HeldOut:
     """Validation and test, to be recognised in training text. They are read together with the first training corpus."""
 
-    def __init__(self, corpora: Sequence[Corpus]) -> None:
+    def __init__(self, corpora: Sequence[Corpus], *, two_way: bool = False) -> None:
         self.corpora = list(corpora)
+        self.two_way = two_way  # each pair is translated in both directions, so a target is a source as well
 
     @cached_property
     def _index(self) -> tuple[list[int], dict[bytes, list[int]], dict[bytes, list[int]]]:
@@ -81,7 +84,10 @@ class HeldOut:
             for source, target in corpus:
                 num_lines[which] += 1
                 source, target = normalize_text(source), normalize_text(target)
-                for index, key in ((pairs, pair_digest(source, target)), (sources, text_digest(source))):
+                for index, key in (
+                    (pairs, pair_digest(source, target, self.two_way)),
+                    *((sources, text_digest(text)) for text in ((source, target) if self.two_way else (source,))),
+                ):
                     index.setdefault(key, [0] * len(self.corpora))[which] += 1
         return num_lines, pairs, sources
 
@@ -99,6 +105,7 @@ class HeldOut:
             Overlap(
                 name=corpus.name,
                 num_pairs=num_lines[which],
+                two_way=self.two_way,
                 num_pairs_in_training=sum(pairs[key][which] for key in found_pairs),
                 num_sources_in_training=sum(sources[key][which] for key in found_sources),
             )
@@ -135,6 +142,7 @@ class CleanedCorpus(Corpus):
         kept: set[bytes] = set()
         found_pairs: set[bytes] = set()
         found_sources: set[bytes] = set()
+        two_way = self.held_out.two_way
         hash_pairs = options.drop_duplicates or bool(self.held_out.corpora)
         held_out_pairs, held_out_sources = self.held_out.pairs, self.held_out.sources
         for line, (raw_source, raw_target) in enumerate(self.corpus, start=1):
@@ -142,7 +150,7 @@ class CleanedCorpus(Corpus):
             source, target = normalize_text(raw_source), normalize_text(raw_target)
             fault = options.fault(source, target)
             if fault is None and hash_pairs:
-                key = pair_digest(source, target)
+                key = pair_digest(source, target, two_way)
                 if key in held_out_pairs:
                     found_pairs.add(key)
                     report.count("drop_leaked", line, raw_source, raw_target)
@@ -155,8 +163,9 @@ class CleanedCorpus(Corpus):
             if fault is not None:
                 report.count(fault, line, raw_source, raw_target)
                 continue
-            if held_out_sources and (source_key := text_digest(source)) in held_out_sources:
-                found_sources.add(source_key)
+            if held_out_sources:
+                texts = (source, target) if two_way else (source,)
+                found_sources.update(key for key in map(text_digest, texts) if key in held_out_sources)
             report.num_kept += 1
             if not options.normalize:
                 yield raw_source, raw_target
@@ -192,7 +201,8 @@ class CleanedCorpus(Corpus):
         held_out = [corpus.fingerprint for corpus in self.held_out.corpora] if options.drop_leaked else []
         earlier = [corpus.fingerprint for corpus in self.earlier]
         versions = (VERSION, unicodedata.unidata_version)
-        return combined_fingerprint("cleaned", versions, self.corpus.fingerprint, options, held_out, earlier)
+        parts = (versions, self.corpus.fingerprint, options, held_out, earlier)
+        return combined_fingerprint("cleaned", *parts, *(["two-way"] if self.held_out.two_way else []))
 
 
 @dataclass
@@ -204,9 +214,12 @@ class CleanedSplits:
     test: CleanedCorpus | None
 
 
-def clean(splits: Splits, cleaning: Cleaning) -> CleanedSplits:
-    """Cleans lazily: each corpus is read and cleaned when it is iterated over."""
-    held_out = HeldOut(splits.held_out)
+def clean(splits: Splits, cleaning: Cleaning, *, two_way: bool = False) -> CleanedSplits:
+    """Cleans lazily: each corpus is read and cleaned when it is iterated over.
+
+    If pairs are used in both directions (`two_way`), a pair with its sides exchanged is the same pair.
+    """
+    held_out = HeldOut(splits.held_out, two_way=two_way)
     train: list[tuple[CleanedCorpus, float]] = []
     for corpus, weight in splits.train:
         earlier = [cleaned for cleaned, _ in train]
@@ -223,5 +236,7 @@ def text_digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=16).digest()
 
 
-def pair_digest(source: str, target: str) -> bytes:
+def pair_digest(source: str, target: str, two_way: bool = False) -> bytes:
+    if two_way and target < source:
+        source, target = target, source
     return text_digest(f"{source}\n{target}")  # unambiguous, since normalised text has no line ends

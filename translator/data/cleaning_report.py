@@ -42,6 +42,7 @@ class Overlap:
     num_pairs: int
     num_pairs_in_training: int
     num_sources_in_training: int
+    two_way: bool = False  # targets count as sources, too
 
 
 @dataclass
@@ -66,9 +67,10 @@ class CleaningReport:
             examples = [str(example) for example in step.examples] or [""]
             rows += [(start + examples[0]).rstrip(), *(" " * len(start) + example for example in examples[1:])]
         for overlap in self.overlaps:
+            texts = "sources and targets" if overlap.two_way else "sources"
             rows.append(
                 f"  {overlap.name}, {overlap.num_pairs:,} pairs: {overlap.num_pairs_in_training:,} found in this corpus"
-                f"; {overlap.num_sources_in_training:,} sources in the pairs kept"
+                f"; {overlap.num_sources_in_training:,} {texts} in the pairs kept"
             )
         return "\n".join(rows)
 

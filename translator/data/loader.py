@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 
 from translator.data.batching import Batch, BatchSampler
+from translator.data.examples import Rows, Table
 from translator.data.length_buckets import bucket_by_length, cut_into_batches
 from translator.data.prefetch import Prefetcher
 from translator.data.ragged_array import RaggedArray
-from translator.data.tokenized_corpus import LoadedRows, TokenizedCorpus
+from translator.data.tokenized_corpus import LoadedRows
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 
@@ -54,7 +55,7 @@ class CorpusBatches:
 
     def __init__(
         self,
-        table: TokenizedCorpus,
+        table: Table,
         sampler: BatchSampler,
         *,
         tokenizer: Tokenizer | None = None,
@@ -106,7 +107,7 @@ class CorpusBatches:
     def _window(self, batches: list[np.ndarray]) -> Iterator[Batch]:
         loaded = LoadedRows(self.table, np.concatenate(batches))
         for rows in batches:
-            yield Batch.from_rows(*loaded.rows(rows), rows)
+            yield Batch.from_rows(*loaded.rows(rows), self.table.pair_numbers(rows))
 
     def _sampled_window(self, epoch: int, batches: list[np.ndarray], rng: np.random.Generator) -> Iterator[Batch]:
         """The rows of these batches, resegmented and regrouped into as many batches."""
@@ -119,7 +120,8 @@ class CorpusBatches:
         target_lengths = new_targets.lengths + 1  # with EOS
         groups = cut_into_batches(len(batches), new_sources.lengths, target_lengths, self.sampler.batch_tokens, rng)
         for group in (groups[position] for position in rng.permutation(len(groups))):
-            yield Batch.from_rows(new_sources.rows(group), new_targets.rows(group), rows[group])
+            numbers = self.table.pair_numbers(rows[group])
+            yield Batch.from_rows(new_sources.rows(group), new_targets.rows(group), numbers)
 
     def _sampled(
         self,
@@ -206,10 +208,7 @@ def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterat
         yield batch.pin_memory() if pin_memory else batch, after
 
 
-Rows = list[np.ndarray]
-
-
-def ordered_batches(table: TokenizedCorpus, batch_tokens: int, longest: int | None = None) -> list[Batch]:
+def ordered_batches(table: Table, batch_tokens: int, longest: int | None = None) -> list[Batch]:
     """All rows, longest first, for validation; `Batch.indices` are their row numbers.
 
     Of a row with more than `longest` pieces on a side only so many are kept, since memory grows with their square.
@@ -231,7 +230,7 @@ def _shortened(sources: Rows, targets: Rows, longest: int | None) -> tuple[Rows,
     return sources, [row[:longest] for row in targets]
 
 
-def fitted_batch_tokens(table: TokenizedCorpus, tokenizer: Tokenizer, sampling: float, batch_tokens: int) -> int:
+def fitted_batch_tokens(table: Table, tokenizer: Tokenizer, sampling: float, batch_tokens: int) -> int:
     """The budget that keeps sampled batches near `batch_tokens`, measured on up to 1,000 rows spread over the table."""
     if not sampling:
         return batch_tokens

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from translator.data.batching import Batch, share
+from translator.data.examples import Reading, Rows
 from translator.data.length_buckets import bucket_by_length
 from translator.data.loader import Place
 from translator.data.tokenizer import Tokenizer
@@ -26,8 +27,8 @@ class StreamedBatches:
 
     Resuming from a place reads and cleans again everything before its block in the epoch, without tokenising it, which
     takes about as long as reading it the first time. Pairs longer than `max_pieces` are dropped (0 = no limit), and so
-    is a block left with fewer pairs than ranks, usually the last one of an epoch. `Batch.indices` are the positions of
-    the pairs in reading order.
+    is a block left with fewer examples than ranks, usually the last one of an epoch. Every pair is an example in each
+    of the `readings`. `Batch.indices` are the positions of the pairs in reading order.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class StreamedBatches:
         shuffle_buffer: int,
         max_pieces: int = 0,
         sampling: float = 0.0,
+        readings: Sequence[Reading] = (Reading(),),
         rank: int = 0,
         num_ranks: int = 1,
     ) -> None:
         assert 0 <= rank < num_ranks
         self.pairs = pairs
+        self.readings = list(readings)
         self.tokenizer = tokenizer
         self.batch_tokens = batch_tokens
         self.seed = seed
@@ -57,7 +60,9 @@ class StreamedBatches:
     @property
     def description(self) -> dict[str, Any]:
         names = ("batch_tokens", "seed", "shuffle_buffer", "max_pieces", "sampling", "num_ranks")
-        return {name: getattr(self, name) for name in names} | {"tokenizer": self.tokenizer.fingerprint}
+        described = {name: getattr(self, name) for name in names} | {"tokenizer": self.tokenizer.fingerprint}
+        readings = [[list(reading.tags), reading.is_reversed] for reading in self.readings if not reading.is_plain]
+        return described | ({"readings": readings} if readings else {})
 
     def batches(self, place: Place) -> Iterator[tuple[Batch, Place]]:
         epoch, position, first_block = place
@@ -109,7 +114,7 @@ class StreamedBatches:
     def _encode_block(
         self, epoch: int, first_number: int, texts: Sequence[tuple[str, str]]
     ) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
-        """Numbers, source ids and target ids of the pairs that are not too long."""
+        """Numbers, source ids and target ids of the examples from pairs that are not too long."""
         numbers: list[int] = []
         sources: list[np.ndarray] = []
         targets: list[np.ndarray] = []
@@ -122,14 +127,26 @@ class StreamedBatches:
                 for row, (source, target) in enumerate(zip(encoded_sources, encoded_targets, strict=True))
                 if not self.max_pieces or max(len(source) - 1, len(target)) <= self.max_pieces
             ]
-            encoded_sources = [encoded_sources[row] for row in kept]
-            encoded_targets = [encoded_targets[row] for row in kept]
             kept_numbers = [first_number + start + row for row in kept]
-            if self.sampling:
-                seeds = [f"{self.seed} {epoch} {number}" for number in kept_numbers]
-                encoded_sources = self.tokenizer.resample_source(encoded_sources, self.sampling, seeds)
-                encoded_targets = self.tokenizer.resample_target(encoded_targets, self.sampling, seeds)
-            numbers += kept_numbers
-            sources += [np.array(row, dtype=np.int32) for row in encoded_sources]
-            targets += [np.array(row, dtype=np.int32) for row in encoded_targets]
+            plain = [
+                [np.array(rows[row], dtype=np.int32) for row in kept] for rows in (encoded_sources, encoded_targets)
+            ]
+            for reading in self.readings:
+                examples = reading(*plain)
+                if self.sampling:
+                    seeds = [
+                        f"{self.seed} {epoch} {number}{' reversed' * reading.is_reversed}" for number in kept_numbers
+                    ]
+                    examples = self._resampled(*examples, seeds)
+                numbers += kept_numbers
+                sources += examples[0]
+                targets += examples[1]
         return np.array(numbers, dtype=np.int64), sources, targets
+
+    def _resampled(self, sources: Rows, targets: Rows, seeds: list[str]) -> tuple[Rows, Rows]:
+        sides = (self.tokenizer.resample_source, sources), (self.tokenizer.resample_target, targets)
+        new_sources, new_targets = (
+            [np.array(row, dtype=np.int32) for row in resample([row.tolist() for row in rows], self.sampling, seeds)]
+            for resample, rows in sides
+        )
+        return new_sources, new_targets

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from translator.data.arrow_columns import ArrowLengths, ArrowLists, release, split_by_part
+from translator.data.examples import Table
 from translator.data.ragged_array import RaggedArray
 
 ARROW_NAME, DESCRIPTION_NAME = "pairs.arrow", "table.json"
@@ -57,6 +58,10 @@ class TokenizedCorpus:
         """Source and target ids of these rows, as views of the memory-mapped files."""
         return self._column(0, indices), self._column(1, indices)
 
+    def pair_numbers(self, indices: np.ndarray) -> np.ndarray:
+        """Which pairs of the corpus these rows are."""
+        return indices
+
     def release(self) -> None:
         """Releases the pages that were read. Views stay valid: their pages are mapped again on access."""
         for part in self.parts:
@@ -86,7 +91,7 @@ def join_tokenized(tables: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
 class LoadedRows:
     """Copies of some rows of a table, which take a fraction of the memory of their pages."""
 
-    def __init__(self, table: TokenizedCorpus, indices: np.ndarray) -> None:
+    def __init__(self, table: Table, indices: np.ndarray) -> None:
         self._indices = np.unique(indices)
         self._source = RaggedArray.to_be_filled(table.source_lengths[self._indices])
         self._target = RaggedArray.to_be_filled(table.target_lengths[self._indices] - 1)  # without EOS

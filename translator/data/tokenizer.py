@@ -12,9 +12,10 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from random import Random
-from typing import Self
+from typing import Any, Self
 
 import sentencepiece
 
@@ -48,6 +49,7 @@ class TokenizerOptions:
     byte_fallback: bool = True
     character_coverage: float = 1.0
     seed: int = 1  # for choosing training pairs if there are more than MAX_TRAINING_PAIRS
+    tags: tuple[str, ...] = ()  # pieces such as <2de>, which no text is split into
 
 
 class Tokenizer:
@@ -77,6 +79,7 @@ class Tokenizer:
         byte_fallback: bool = True,
         character_coverage: float = 1.0,
         seed: int = 1,
+        tags: Sequence[str] = (),
         num_threads: int = NUM_TRAINING_THREADS,
     ) -> Self:
         """Learns the pieces from the pairs, or from a random sample of two million if there are more.
@@ -84,6 +87,9 @@ class Tokenizer:
         Text that yields fewer pieces than `vocab_size` gives a smaller vocabulary, with a warning; a `vocab_size` too
         small for the characters of the text is rejected. (A `char` vocabulary with byte fallback just takes the most
         frequent ones.) The same pairs and options give the same tokenizer; unigram also needs the same `num_threads`.
+
+        Each of the `tags` is a piece of its own, right after the special ones. Only `tag_ids` leads to it: a text that
+        contains its name is split like any other, and decoding skips it.
         """
         chosen = _choose(pairs, MAX_TRAINING_PAIRS, seed)
         sides = (
@@ -94,7 +100,7 @@ class Tokenizer:
         if not chosen or not all(any(map(str.strip, side)) for side in sides):
             raise UserError("data.train: no text is left to train the tokenizer on; see the cleaning report")
         logger.info("training the tokenizer on %s pairs", f"{len(chosen):,}")
-        options = TokenizerOptions(kind, vocab_size, joint, byte_fallback, character_coverage, seed)
+        options = TokenizerOptions(kind, vocab_size, joint, byte_fallback, character_coverage, seed, tuple(tags))
         return cls(kind, [_train_model(side, options, num_threads) for side in sides])
 
     @classmethod
@@ -145,6 +151,12 @@ class Tokenizer:
         return self._target.get_piece_size()
 
     @property
+    def tag_ids(self) -> dict[str, int]:
+        """The tags that are reserved, such as <2de>, in both vocabularies under the same ids."""
+        ids = takewhile(self._source.is_control, range(NUM_SPECIAL, self.source_vocab_size))
+        return {self._source.id_to_piece(i): i for i in ids}
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of the kind and the models, which determine what a tokenizer does."""
         return _fingerprint(self.kind, self._models)
@@ -190,7 +202,8 @@ def train_or_load_tokenizer(
     cache_dir: Path, pairs_fingerprint: str, options: TokenizerOptions, pairs: Iterable[tuple[str, str]]
 ) -> Tokenizer:
     """The tokenizer for these pairs and options, trained unless it is cached."""
-    key = json.dumps([FORMAT, sentencepiece.__version__, pairs_fingerprint, asdict(options)], sort_keys=True)
+    described = {name: value for name, value in asdict(options).items() if name != "tags" or value}
+    key = json.dumps([FORMAT, sentencepiece.__version__, pairs_fingerprint, described], sort_keys=True)
     folder = cache_dir / f"tokenizer-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     made_folder(folder, lambda temporary: Tokenizer.train(pairs, **asdict(options)).save(temporary), DESCRIPTION)
     return Tokenizer.load(folder)
@@ -230,7 +243,7 @@ def _train_model(texts: list[str], options: TokenizerOptions, num_threads: int) 
 def _require_room(texts: list[str], options: TokenizerOptions) -> None:
     """Rejects a vocabulary that has no room for the characters of the text."""
     # A character model with room for all of them has exactly the pieces that every model must have.
-    enough = len(set().union(*texts)) + NUM_SPECIAL + NUM_BYTES + 1  # and the space, even if the text has none
+    enough = len(set().union(*texts)) + NUM_SPECIAL + len(options.tags) + NUM_BYTES + 1  # and the space, in any case
     least = _num_pieces(_run_trainer(texts, replace(options, kind="char", vocab_size=enough), num_threads=1))
     if options.vocab_size < least:
         raise UserError(
@@ -245,6 +258,7 @@ def _num_pieces(model: bytes) -> int:
 
 def _run_trainer(texts: list[str], options: TokenizerOptions, num_threads: int) -> bytes:
     writer = io.BytesIO()
+    tags: dict[str, Any] = {"control_symbols": list(options.tags)} if options.tags else {}
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(texts),
         model_writer=writer,
@@ -262,6 +276,7 @@ def _run_trainer(texts: list[str], options: TokenizerOptions, num_threads: int) 
         max_sentence_length=MAX_SENTENCE_BYTES,
         num_threads=num_threads,
         minloglevel=2,
+        **tags,
     )
     return writer.getvalue()
 

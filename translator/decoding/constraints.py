@@ -71,6 +71,7 @@ class Constraints:
         options: SearchOptions,
         prefixes: Sequence[Sequence[int]] | None = None,
         forbidden: Sequence[Sequence[int]] = (),
+        never: Sequence[int] = (),
     ) -> None:
         device = source_mask.device
         shortest, longest = length_limits(source_mask, options, prefixes)
@@ -86,7 +87,7 @@ class Constraints:
             self.prefixes[sentence, : len(prefix)] = torch.tensor(prefix, dtype=torch.long)
         self.prefixes = self.prefixes.to(device)  # (A, P)
         self.forbidden = ForbiddenSequences(forbidden, device) if forbidden else None
-        self.never = torch.tensor((PAD, BOS), device=device)
+        self.never = torch.tensor((PAD, BOS, *never), device=device)
         self.looks_back = options.repetition_penalty != 1 or options.no_repeat_ngram > 0 or bool(forbidden)
 
     def select(self, sentences: Tensor) -> None:

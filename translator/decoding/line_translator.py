@@ -52,7 +52,8 @@ class LineTranslator:
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
     step of a search; where it says so, the translation is given up with `Interrupted`. `make_utility` gives the utility
     that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. A
-    `reranker` has the last word on all hypotheses that a search finds, except with minimum Bayes risk.
+    `reranker` has the last word on all hypotheses that a search finds, except with minimum Bayes risk. Every source
+    begins with the ids `source_tags`, and no translation contains a piece of `never`.
     """
 
     def __init__(
@@ -71,6 +72,8 @@ class LineTranslator:
         make_utility: Callable[[str], PairwiseUtility] | None = None,
         engine: SearchEngine | None = None,
         reranker: Reranker | None = None,
+        source_tags: Sequence[int] = (),
+        never: Sequence[int] = (),
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -86,6 +89,8 @@ class LineTranslator:
         self.make_utility = make_utility
         self.engine = engine
         self.reranker = reranker
+        self.source_tags = list(source_tags)
+        self.never = tuple(never)
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
         self._terminology: Terminology | None = None  # of the latest options
 
@@ -152,7 +157,7 @@ class LineTranslator:
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
         """The log-probability of each piece of given translations, and attention on request."""
-        source_ids = self.tokenizer.encode_source([self._normalized(text) for text in sources])
+        source_ids = self.encode_sources(sources)
         target_ids = self.tokenizer.encode_target([self._normalized(text) for text in targets])
         results: list[Forced | None] = [None] * len(source_ids)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
@@ -170,12 +175,17 @@ class LineTranslator:
         alignments = []
         forced = self.score(sources, targets, need_attention=True)
         for source, target, result in zip(sources, targets, forced, strict=True):
-            (source_ids,) = self.tokenizer.encode_source([self._normalized(source)])
+            (source_ids,) = self.encode_sources([source])
             (target_ids,) = self.tokenizer.encode_target([self._normalized(target)])
             assert result.attention is not None
             pieces = self.tokenizer.source_pieces(source_ids), self.tokenizer.target_pieces([*target_ids, EOS])
-            alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
+            alignments.append(self._join_alignments([AttentionMap(*pieces, result.attention)]))
         return alignments
+
+    def encode_sources(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids that the model is given: tags, pieces of the normalised text, EOS."""
+        encoded = self.tokenizer.encode_source([self._normalized(text) for text in texts])
+        return [[*self.source_tags, *ids] for ids in encoded]
 
     def _forbidden(self) -> Spellings:
         """The spellings of the words that must not be written; found anew when the words change."""
@@ -187,7 +197,7 @@ class LineTranslator:
     def _require_terms(self, parts: Sequence[_Part]) -> None:
         """Finds out which terms the translations must contain; the file is read when it is first named."""
         if self._terminology is None or self._terminology.path != self.options.terms:
-            self._terminology = Terminology(self.options.terms, self.tokenizer, self.normalize, self.joiner)
+            self._terminology = Terminology(self.options.terms, self.tokenizer, self.normalize, self.joiner, self.never)
         for part in parts:
             part.terms = self._terminology.requirements(part.text, len(part.ids) - 1, part.prefix, self.options)
 
@@ -214,7 +224,9 @@ class LineTranslator:
             for number, index in enumerate(known):
                 seed = (first_line + line) * 1_000_003 + number
                 prefix = forced[line] if number == 0 else []
-                parts.append(_Part(line, stretches[index], pieces[index], seed, prefix, is_first=number == 0))
+                parts.append(
+                    _Part(line, stretches[index], [*self.source_tags, *pieces[index]], seed, prefix, number == 0)
+                )
         if self.options.terms:
             self._require_terms(parts)
         return parts
@@ -303,6 +315,7 @@ class LineTranslator:
                 required,
                 prefixes=prefixes,
                 forbidden=forbidden,
+                never=self.never,
                 before_step=before_step,
             )
         else:
@@ -313,6 +326,7 @@ class LineTranslator:
                 options,
                 prefixes=prefixes,
                 forbidden=forbidden,
+                never=self.never,
                 seeds=[part.seed for part in parts],
                 before_step=before_step,
             )
@@ -343,13 +357,14 @@ class LineTranslator:
                     score=mean if self.options.mbr else sum(hypothesis.score for hypothesis in chosen),
                     normalized_score=mean,
                     num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
-                    alignment=_join_alignments(maps, self.split_words) if need_alignment and maps else None,
+                    alignment=self._join_alignments(maps) if need_alignment and maps else None,
                     attention=maps if need_attention else None,
                 )
             )
         left_by_engine = any(part.left_by_engine for part in parts)
+        num_pieces = sum(len(part.ids) - len(self.source_tags) for part in parts)
         left_out = tuple(term for part in parts for term in part.terms.left_out)
-        return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine, left_out)
+        return Translation(outputs, num_pieces, len(parts), left_by_engine, left_out)
 
     def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
         ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids
@@ -357,18 +372,18 @@ class LineTranslator:
         assert weights is not None
         return AttentionMap(self.tokenizer.source_pieces(part.ids), self.tokenizer.target_pieces([*ids, EOS]), weights)
 
-
-def _join_alignments(maps: Sequence[AttentionMap], split_words: SplitWords) -> list[tuple[int, int]]:
-    """The alignment of a line from those of its parts; words are numbered through all of them."""
-    joined: list[tuple[int, int]] = []
-    source_offset = target_offset = 0
-    for source_pieces, target_pieces, weights in maps:
-        pairs, num_source, num_target = align_words(
-            source_pieces[:-1], target_pieces[:-1], weights[:-1, :-1], split_words
-        )
-        joined += [(source + source_offset, target + target_offset) for source, target in pairs]
-        source_offset, target_offset = source_offset + num_source, target_offset + num_target
-    return sorted(joined)
+    def _join_alignments(self, maps: Sequence[AttentionMap]) -> list[tuple[int, int]]:
+        """The alignment of a line from those of its parts; words are numbered through all of them."""
+        joined: list[tuple[int, int]] = []
+        source_offset = target_offset = 0
+        first = len(self.source_tags)  # tags are no words
+        for source_pieces, target_pieces, weights in maps:
+            pairs, num_source, num_target = align_words(
+                source_pieces[first:-1], target_pieces[:-1], weights[:-1, first:-1], self.split_words
+            )
+            joined += [(source + source_offset, target + target_offset) for source, target in pairs]
+            source_offset, target_offset = source_offset + num_source, target_offset + num_target
+        return sorted(joined)
 
 
 def _num_pieces(source_ids: Sequence[int]) -> int:

@@ -24,19 +24,20 @@ def search(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     forbidden: Sequence[Sequence[int]] = (),
+    never: Sequence[int] = (),
     seeds: Sequence[int] | None = None,
     before_step: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of every sentence, best first: at least one and at most `options.num_hypotheses`.
 
     The model should be in evaluation mode. Every sentence's output begins with its prefix, which may be empty, and
-    contains none of the `forbidden` sequences of pieces. `seeds` are numbers that tell the sentences apart when
-    sampling. The output for a sentence depends on that sentence alone, not on the rest of the batch. `before_step` is
-    called before each step and may raise an exception to end the search.
+    contains none of the `forbidden` sequences of pieces nor a piece of `never`. `seeds` are numbers that tell the
+    sentences apart when sampling. The output for a sentence depends on that sentence alone, not on the rest of the
+    batch. `before_step` is called before each step and may raise an exception to end the search.
     """
     if source.size(0) == 0:
         return []
-    constraints = Constraints(source_mask, options, prefixes, forbidden)
+    constraints = Constraints(source_mask, options, prefixes, forbidden, never)
     if options.sample or options.beam_size == 1:
         return greedy_or_sample(model, source, source_mask, options, constraints, before_step, seeds)
     return beam_search(model, source, source_mask, options, constraints, before_step)

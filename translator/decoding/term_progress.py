@@ -25,7 +25,7 @@ _ERRORS = "surrogateescape"  # decodes bytes that are not UTF-8 (yet) so that en
 class PieceTexts:
     """The text that each piece of a vocabulary writes, and the pieces that write a text."""
 
-    def __init__(self, tokenizer: TextTokenizer) -> None:
+    def __init__(self, tokenizer: TextTokenizer, never: Sequence[int] = ()) -> None:
         names = tokenizer.target_pieces(range(NUM_SPECIAL, tokenizer.target_vocab_size))
         single = [byte_of(name) for name in names]
         texts = [
@@ -36,6 +36,7 @@ class PieceTexts:
         in_bytes = {byte: number for number, byte in enumerate(single, NUM_SPECIAL) if byte is not None}
         whole = zip(texts, single, enumerate(texts, NUM_SPECIAL), strict=True)
         self.pieces = in_bytes | {text: number for text, byte, (number, _) in whole if byte is None}
+        self.pieces = {text: number for text, number in self.pieces.items() if number not in never}
         self.longest = max(map(len, self.pieces), default=0)
         self.tokenizer = tokenizer
 

@@ -28,14 +28,22 @@ NO_TERMS = Requirements()
 
 
 class Terminology:
-    """The terms of a file, for a model's vocabulary; `joiner` is empty for languages without spaces."""
+    """The terms of a file, for a model's vocabulary without the pieces of `never`.
+
+    `joiner` is empty for languages without spaces.
+    """
 
     def __init__(
-        self, path: str, tokenizer: TextTokenizer, normalize: Callable[[str], str] | None, joiner: str
+        self,
+        path: str,
+        tokenizer: TextTokenizer,
+        normalize: Callable[[str], str] | None,
+        joiner: str,
+        never: Sequence[int] = (),
     ) -> None:
         self.path = path
         self.terms = TermList.read(Path(path), normalize)
-        self.pieces = PieceTexts(tokenizer)
+        self.pieces = PieceTexts(tokenizer, never)
         self.without_spaces = not joiner
 
     def requirements(

@@ -188,13 +188,14 @@ def term_search(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     forbidden: Sequence[Sequence[int]] = (),
+    never: Sequence[int] = (),
     before_step: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of every sentence that contain its terms, best first: at least one.
 
     The output for a sentence depends on that sentence alone, not on the rest of the batch.
     """
-    constraints = Constraints(source_mask, options, prefixes, forbidden)
+    constraints = Constraints(source_mask, options, prefixes, forbidden, never)
     limits = zip(constraints.max_length.tolist(), map(len, prefixes or [[]] * len(required)), strict=True)
     sentences = [
         _Sentence(place, terms, options.beam_size, prefix_length, max_length)

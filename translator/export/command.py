@@ -21,7 +21,7 @@ from translator.files.lines import read_lines
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
-from translator.runs.translation import translation_options
+from translator.runs.translation import normalization
 
 DEFAULT_BEAM = 5
 SHOWN = 3  # differing lines
@@ -125,7 +125,7 @@ def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path) -> list[str]
     from translator.export.ctranslate2 import ExportedModel
     from translator.export.shortlist import FILE, write_shortlist
 
-    normalize = translation_options(loaded.config)["normalize"] or (lambda text: text)
+    normalize = normalization(loaded.config) or (lambda text: text)
     pairs = chain.from_iterable(corpus for corpus, _ in open_splits(loaded.config.data).train)
     normalized = ((normalize(source), normalize(target)) for source, target in pairs)
     say("Learning the shortlist from the training corpus …")

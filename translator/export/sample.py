@@ -11,7 +11,7 @@ from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError
 from translator.evaluation.metrics import score_corpus
 from translator.runs.loading import LoadedRun
-from translator.runs.translation import translation_options
+from translator.runs.translation import normalization
 from translator.schema.decode import LengthPenalty, SearchOptions
 
 MAX_LENGTH = 200  # pieces of an output; sentences that get there are not compared
@@ -72,7 +72,7 @@ class Comparison:
 
 def make_sample(run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: int) -> Sample:
     """At most so many of the pairs, spread over all of them."""
-    normalize = translation_options(run.config)["normalize"] or (lambda text: text)
+    normalize = normalization(run.config) or (lambda text: text)
     fitting = []
     for source, reference in pairs:
         line = normalize(source).strip()

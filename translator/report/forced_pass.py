@@ -29,12 +29,12 @@ def force_references(
 ) -> list[ForcedSentence]:
     """What the model says about every reference that is not blank or overlong, in the order of the sentences."""
     normalize = translator.normalize or (lambda text: text)
-    source_rows = translator.tokenizer.encode_source([normalize(text) for text in sources])
+    source_rows = translator.encode_sources(sources)
     target_rows = translator.tokenizer.encode_target([normalize(text) for text in references])
     usable = [
         index
         for index, (source, target) in enumerate(zip(source_rows, target_rows, strict=True))
-        if len(source) > 1 and target and max(len(source), len(target) + 1) <= LONGEST
+        if len(source) > len(translator.source_tags) + 1 and target and max(len(source), len(target) + 1) <= LONGEST
     ]
     results: dict[int, ForcedSentence] = {}
     with evaluation_mode(translator.model), torch.inference_mode():

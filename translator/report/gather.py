@@ -18,7 +18,7 @@ from translator.report.figures.scores import corpus_scores, scores_by_length
 from translator.report.figures.searching import search_figures
 from translator.report.figures.sentences import sentence_list
 from translator.report.material import HeldOut, RunMaterial
-from translator.runs.translation import translation_options
+from translator.runs.translation import normalization
 
 FORMAT = 1  # of the JSON file
 Figures = dict[str, Any]
@@ -96,7 +96,7 @@ def _sections(held_out: HeldOut, run: RunMaterial) -> dict[str, Callable[[], Any
         return search_figures(search, held_out, forced, run.length_penalty) if search and forced else None
 
     def data() -> Any:
-        tokenizer, normalize = Tokenizer.load(run.run.tokenizer), translation_options(run.config)["normalize"]
+        tokenizer, normalize = Tokenizer.load(run.run.tokenizer), normalization(run.config)
         return data_card(run.run.read_manifest(), held_out, training, tokenizer, normalize)
 
     def detectors() -> Any:

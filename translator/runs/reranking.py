@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from translator.config import Config
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.rerank import Judge, Reranker
 from translator.errors import UserError
 from translator.files.atomic import read_json
 from translator.files.explain import explain_damage
+from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
@@ -18,29 +18,35 @@ from translator.runs.translation import translation_options
 from translator.schema.decode import SearchOptions
 from translator.schema.rerank import RerankOptions
 
+Languages = tuple[str, str]  # of a source and of its translation
 
-def load_reranker(config: Config, options: RerankOptions, device: torch.device) -> Reranker | None:
-    """The judges that the options name, for the translations of a run with this configuration."""
+
+def load_reranker(languages: Languages, options: RerankOptions, device: torch.device) -> Reranker | None:
+    """The judges that the options name, for translations from the first language into the second."""
     if not options.judges():
         return None
-    judges = [load_judge(config, name, weight, device) for name, weight in options.judges()]
+    judges = [load_judge(languages, name, weight, device) for name, weight in options.judges()]
     return Reranker(judges, options.rerank_length)
 
 
-def load_judge(config: Config, name: str, weight: float, device: torch.device) -> Judge:
+def load_judge(languages: Languages, name: str, weight: float, device: torch.device) -> Judge:
     folder = resolve_run(Path(name))
     try:
         run = load_run(folder, device)
     except UserError as error:
         raise UserError(f"--rerank {name}: {str(error).removeprefix(f'--model {folder}: ')}") from error
-    own, other = ((one.data.source, one.data.target) for one in (config, run.config))
-    if other not in (own, own[::-1]):
+    directions = {(one.source, one.target): one for one in directions_of(run.config, run.tokenizer)}
+    direction = directions.get(languages) or directions.get(languages[::-1])
+    if direction is None:
         raise UserError(
-            f"--rerank {name}: it translates from {other[0]} to {other[1]}; a run from {own[0]} to {own[1]} is judged "
-            "by runs of the same direction or of the opposite one"
+            f"--rerank {name}: it translates from {run.config.data.source} to {run.config.data.target}; a run from "
+            f"{languages[0]} to {languages[1]} is judged by runs of the same direction or of the opposite one"
         )
-    scorer = LineTranslator(run.model, run.tokenizer, device, **translation_options(run.config))
-    return Judge(scorer, is_reverse=other != own, weight=weight, checksum=run.weights_checksum)
+    scorer = LineTranslator(
+        run.model, run.tokenizer, device, **translation_options(run.config, run.tokenizer, direction)
+    )
+    is_reverse = languages not in directions
+    return Judge(scorer, is_reverse=is_reverse, weight=weight, checksum=run.weights_checksum)
 
 
 def tuned_options(folder: Path) -> RerankOptions:

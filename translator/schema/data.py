@@ -9,6 +9,18 @@ from translator.ids import NUM_BYTES, NUM_SPECIAL
 from translator.schema.options import LARGEST_SEED, Options, option
 
 MOST_SENTENCES = 1_000_000  # of each split of the demo corpus
+TAG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+TAKEN_NAMES = re.compile(r"pad|unk|s|0x[0-9A-F]{2}")  # <pad>, <s>, <0x0A> …: pieces of every vocabulary
+TAG_REMEDY = "give names of letters and digits, such as bt for the piece <bt>"
+
+
+def is_tag_name(name: str) -> bool:
+    return bool(TAG_NAME.fullmatch(name)) and not TAKEN_NAMES.fullmatch(name)
+
+
+class Directions(StrEnum):
+    forward = "forward"
+    both = "both"
 
 
 @dataclass
@@ -45,6 +57,11 @@ class DataConfig(Options):
     kind: str = option("text", "kind of corpus: demo, text or hf")
     source: str = option("en", "code of the source language")
     target: str = option("de", "code of the target language")
+    directions: Directions = option(
+        Directions.forward,
+        "both = one model for both directions: each pair is used both ways, with a tag such as <2de> in front of the"
+        " source that names the target language",
+    )
     max_pieces: int = option(
         256,
         "longest side of a training pair, in pieces; longer ones are left out and counted; 0 = no limit",
@@ -59,6 +76,11 @@ class DataConfig(Options):
         for name in ("source", "target"):
             is_code = bool(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", getattr(self, name)))
             self.require(is_code, name, "give a language code such as en, de or zh")
+        self.require(
+            self.directions is Directions.forward or self.source != self.target,
+            "directions",
+            f"data.source and data.target are both {self.source}; directions are told apart by their language codes",
+        )
 
 
 @dataclass
@@ -87,6 +109,9 @@ class TextDataConfig(DataConfig):
     train_weights: list[float] | None = option(
         None, "how often an epoch sees each training corpus; 1 = once", minimum=1e-6, maximum=1_000_000
     )
+    train_tags: list[str | None] | None = option(
+        None, "a tag in front of the sources of each training corpus, such as bt for <bt>; null = none"
+    )
     valid: str | None = option(None, "prefix of the validation files")
     test: str | None = option(None, "prefix of the test files, if there are any")
 
@@ -106,6 +131,13 @@ class TextDataConfig(DataConfig):
             "train_weights",
             f"give one positive number for each of the {len(prefixes)} training corpora",
         )
+        tags = self.train_tags if self.train_tags is not None else [None] * len(prefixes)
+        self.require(
+            len(tags) == len(prefixes),
+            "train_tags",
+            f"give one tag, or null, for each of the {len(prefixes)} training corpora",
+        )
+        self.require(all(is_tag_name(tag) for tag in tags if tag is not None), "train_tags", TAG_REMEDY)
 
     @property
     def train_prefixes(self) -> list[str]:
@@ -170,6 +202,9 @@ class TokenizerConfig(Options):
     character_coverage: float = option(
         1.0, "share of the characters of the text that get pieces", minimum=0.9, maximum=1
     )
+    tags: list[str] = option(
+        [], "tags to reserve besides those that the data options need, for runs that begin from this one (init_from)"
+    )
     sampling: float = option(
         0.0, "BPE-dropout probability, or the unigram model's sampling temperature; 0 = off", minimum=0, below=1
     )
@@ -183,6 +218,7 @@ class TokenizerConfig(Options):
             f"must be at least {smallest}, since special pieces come first"
             f"{', and bytes with tokenizer.byte_fallback=true' if self.byte_fallback else ''}",
         )
+        self.require(all(map(is_tag_name, self.tags)), "tags", TAG_REMEDY)
         self.require(
             self.sampling == 0 or self.kind is not TokenizerKind.char,
             "sampling",
