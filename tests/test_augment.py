@@ -195,6 +195,7 @@ def test_a_model_is_trained_on_what_another_has_translated(
         "data.target=de",
         corpora,
         "data.train_weights=[1,2]",
+        "data.train_tags=[null,bt]",
         *splits,
         "run_dir=runs/both",
     )

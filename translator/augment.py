@@ -22,9 +22,10 @@ examples:
   python -m translator.augment --kind back --model runs/de-en news.de -o corpora/back --sample --exclude valid.de
   python -m translator.augment --kind distill --model runs/big --model runs/big2 train.en -o corpora/distilled
   python -m translator.augment --kind distill --model runs/big train.en -o corpora/near --nbest 8 --reference train.de
-  python -m translator.train data=text 'data.train=[corpora/train,corpora/back]' 'data.train_weights=[2,1]' …
+  python -m translator.train data=text 'data.train=[corpora/train,corpora/back]' 'data.train_tags=[null,bt]' …
 
-Two files named after PREFIX and the languages are written, and PREFIX.manifest.json says how they were made.
+Two files named after PREFIX and the languages are written, and PREFIX.manifest.json says how they were made. They hold
+plain text; data.train_tags puts a reserved tag in front of the sources when a model is trained on them.
 """
 
 
