@@ -37,6 +37,8 @@ def other_value(field: "Field[Any]") -> Any:
             limits.below is not None and default + 1 >= limits.below
         )
         return (default or 1) / 2 if too_much else default + 1
+    if hint is str:
+        return str(Path(__file__).parent / "support" / "terms.tsv")
     if is_enum(hint):
         return next(member for member in hint if member is not default)
     return ["Hund", "Katze"]
@@ -127,7 +129,8 @@ def test_a_configuration_option_reaches_the_search(
     wide = ["decode.beam_size=9"] if field.name == "num_hypotheses" else []
     config = configuration(f"decode.{field.name}={text}", *wide)
     assert getattr(config.decode, field.name) == value
-    assert translation_options(config)["options"] is config.decode
+    tokenizer = Tokenizer.load(run_dir / "tokenizer")
+    assert translation_options(config, tokenizer)["options"] is config.decode
     saved = load_file(run_dir / "config.yaml")
     saved.decode = config.decode
     for path in run_dir.iterdir():

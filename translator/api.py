@@ -20,7 +20,9 @@ from translator.errors import UserError
 from translator.runs.directions import Direction, choose_direction
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
+from translator.runs.reranking import load_reranker, require_candidates, tuned_options
 from translator.runs.translation import translation_options
+from translator.schema.rerank import RerankOptions
 
 NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or mps"
 
@@ -40,6 +42,8 @@ class Translator(LineTranslator):
         to: str | None = None,
         engine: str = TORCH,
         int8: bool = False,
+        rerank: Sequence[str] | None = None,
+        rerank_length: float = 0.0,
         **options: Any,
     ) -> Self:
         """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
@@ -47,7 +51,8 @@ class Translator(LineTranslator):
         `to` is the language to translate into, for runs that have both directions; by default their data.target.
         `engine` is torch, ctranslate2 (faster on CPUs; `int8` in lower precision) or auto, which is ctranslate2 where
         it is installed and can do what is asked for. `options` are search options, such as beam_size=1, that differ
-        from the run's; see `SearchOptions`.
+        from the run's; see `SearchOptions`. `rerank` are runs that judge the translations, as RUN or RUN:WEIGHT; unless
+        it is given, they are those that `translator.tune` has written into the run.
         """
         if engine == CTRANSLATE2 and device == "auto":
             device = "cpu"
@@ -74,6 +79,13 @@ class Translator(LineTranslator):
         translator = cls(models, tokenizer, chosen, **translation_options(runs[0].config, tokenizer, direction))
         translator.direction, translator.config = direction, runs[0].config
         translator.options = translator.options.changed(**options)
+        judges = RerankOptions().changed(rerank=list(rerank or []), rerank_length=rerank_length)
+        is_first = direction.target == runs[0].config.data.target  # which translator.tune translates in
+        if rerank is None and rerank_length == 0 and len(folders) == 1 and is_first:
+            judges = tuned_options(folders[0])
+        elif judges.judges():
+            require_candidates(translator.options)
+        translator.reranker = load_reranker((direction.source, direction.target), judges, chosen)
         translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
         return translator
 

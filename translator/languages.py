@@ -10,9 +10,9 @@ SOUTHEAST_ASIAN = frozenset({"th", "tha", "lo", "lao", "km", "khm", "my", "mya",
 WITHOUT_SPACES = CHINESE | JAPANESE | SOUTHEAST_ASIAN
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WITHOUT_SPACES = re.compile(
-    rf"[{_CJK}\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]"
-)  # CJK, Thai, Lao, Tibetan, Burmese, Khmer
+_UNSPACED = rf"{_CJK}\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # CJK, Thai, Lao, Tibetan, Burmese, Khmer
+_WITHOUT_SPACES = re.compile(rf"[{_UNSPACED}]")
+_PART_OF_WORD = rf"[^\W{_UNSPACED}]"  # a letter or digit of a script in which spaces divide words
 _LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # including combining accents
 _ALIGNMENT_TOKEN = re.compile(
     rf"[{_CJK}]"  # a Chinese character (or kana) is a token
@@ -38,6 +38,18 @@ def looks_written_without_spaces(texts: Iterable[str]) -> bool:
         num_unspaced += len(_WITHOUT_SPACES.findall(text))
         num_letters += sum(map(str.isalpha, text))
     return 2 * num_unspaced > num_letters
+
+
+def is_part_of_word(character: str) -> bool:
+    """Whether it is a letter or a digit of a script in which spaces divide words."""
+    return re.fullmatch(_PART_OF_WORD, character) is not None
+
+
+def whole_word(text: str) -> str:
+    """A regular expression for the text where it is not part of a longer word, in scripts that have spaces."""
+    before = rf"(?<!{_PART_OF_WORD})" if is_part_of_word(text[0]) else ""
+    after = rf"(?!{_PART_OF_WORD})" if is_part_of_word(text[-1]) else ""
+    return before + re.escape(text) + after
 
 
 def sentence_length(text: str, *, in_characters: bool) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from translator.command import Parser, add_direction, exit_code, positive
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
+from translator.schema.rerank import RerankOptions
 
 EPILOG = """
 examples:
@@ -43,10 +44,11 @@ def parser() -> argparse.ArgumentParser:
     _add_output_options(result.add_argument_group("output"))
     search = result.add_argument_group("search (default: as the run's configuration says)")
     add_arguments(search, SearchOptions)
+    add_arguments(search, RerankOptions)
     search.add_argument(
         "--prefix", type=Path, metavar="FILE", help="what each translation must begin with; a line for each"
     )
-    _add_machine_options(result.add_argument_group("input and machine"))
+    add_machine_options(result.add_argument_group("input and machine"))
     return result
 
 
@@ -68,7 +70,7 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--quiet", action="store_true", help="no progress bar and no statistics")
 
 
-def _add_machine_options(group: "argparse._ArgumentGroup") -> None:
+def add_machine_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--split-sentences", action="store_true", help="translate the sentences of a line one by one")
     group.add_argument(
         "--errors", choices=["strict", "replace"], default="strict", help="what to do with invalid UTF-8"

@@ -28,12 +28,14 @@ from translator.files.destinations import (
     protect_inputs,
     require_writable,
 )
+from translator.files.fingerprints import fingerprint_file
 from translator.files.lines import Line, iterate_lines, open_text
 from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
+from translator.schema.rerank import RerankOptions
 
 if TYPE_CHECKING:
     from translator.plots.attention import AttentionPages
@@ -45,14 +47,23 @@ SHOWN_WARNINGS = 5
 def run(options: argparse.Namespace) -> None:
     """Translates the files that the options name; raises UserError for user errors."""
     jobs = _jobs(options)
+    translator, settings = load_translator(options, options.model or [DEFAULT_MODEL])
+    session = Session(options, translator)
+    for inputs, output in jobs:
+        session.translate(inputs, output, settings)
+    session.report()
+
+
+def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -> tuple[Translator, dict[str, Any]]:
+    """The runs as the options say, and everything that their output depends on."""
     if options.threads:
         torch.set_num_threads(options.threads)
-    models = [resolve_run(model) for model in options.model or [DEFAULT_MODEL]]
+    models = [resolve_run(model) for model in given_models]
     weights = [find_weights(model, f"--model {model}") for model in models]
     for model in models:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
-    with naming_flags(SearchOptions):
+    with naming_flags(SearchOptions), naming_flags(RerankOptions):
         translator = Translator.load(
             models,
             options.device,
@@ -60,15 +71,12 @@ def run(options: argparse.Namespace) -> None:
             engine=options.engine,
             int8=options.int8,
             **given(options, SearchOptions),
+            **given(options, RerankOptions),
         )
     if translator.device.type == "cpu":
         keep_memory()
     translator.split_sentences = options.split_sentences
-    settings = _settings(options, translator, weights)
-    session = _Session(options, translator)
-    for inputs, output in jobs:
-        session.translate(inputs, output, settings)
-    session.report()
+    return translator, _settings(options, translator, weights)
 
 
 def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
@@ -77,6 +85,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
     output = Path(options.output) if options.output else STANDARD_STREAM
     _check_combinations(options, files, output)
     prefixes = [options.prefix] if options.prefix else []
+    prefixes += [Path(options.terms)] if getattr(options, "terms", "") else []
     for path in [*files, *prefixes]:
         if path != STANDARD_STREAM:
             open_text(path).close()  # a missing file is reported now, not after an hour
@@ -129,6 +138,10 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     prefix = hashlib.sha256(options.prefix.read_bytes()).hexdigest() if options.prefix else None
     search = asdict(translator.options)
     del search["batch_tokens"]  # it only changes the speed
+    if translator.reranker is not None:
+        settings["rerank"] = translator.reranker.identity
+    if translator.options.terms:
+        settings["terms"] = fingerprint_file(Path(translator.options.terms)).sha256
     if translator.engine is not None:
         settings["engine"] = translator.engine.name
     if translator.source_tags:
@@ -136,7 +149,7 @@ def _settings(options: argparse.Namespace, translator: Translator, weights: Sequ
     return settings | {"models": models, "prefix": prefix, "search": search}
 
 
-class _Session:
+class Session:
     """Translates one text after another and counts lines, pieces and seconds."""
 
     def __init__(self, options: argparse.Namespace, translator: Translator) -> None:
@@ -145,6 +158,7 @@ class _Session:
         num_best = translator.options.num_hypotheses
         self.format = Format(options.format, num_best, options.scores, options.alignments)
         self.num_lines = self.num_sentences = self.num_pieces = self.num_split = self.num_left = 0
+        self.num_without_terms = 0
         self.seconds = 0.0
         self.pages = _open_pages(options.attention)
         self.bar: tqdm | None = None
@@ -152,7 +166,7 @@ class _Session:
     def translate(self, inputs: Sequence[Path], output: Path, settings: dict[str, Any]) -> None:
         lines = self._lines(inputs)
         digest = hashlib.sha256()
-        file = self._open(output, settings)
+        file = self.open(output, settings)
         first_line = file.num_lines
         sizes = [path.stat().st_size for path in inputs if path != STANDARD_STREAM and path.suffix != ".gz"]
         total = sum(sizes) if len(sizes) == len(inputs) else None
@@ -180,7 +194,7 @@ class _Session:
             self.bar.close()
             file.close()
 
-    def _open(self, output: Path, settings: dict[str, Any]) -> DirectOutput | OutputFile:
+    def open(self, output: Path, settings: dict[str, Any]) -> DirectOutput | OutputFile:
         if output == STANDARD_STREAM or is_written_directly(output):
             return DirectOutput(Destination("-o", output))
         return OutputFile(output, settings, self.options.resume)
@@ -238,6 +252,13 @@ class _Session:
         self.num_sentences += translation.num_source_pieces > 0
         self.num_pieces += translation.outputs[0].num_pieces
         self.num_left += translation.left_by_engine
+        self.num_without_terms += bool(translation.terms_left_out)
+        if translation.terms_left_out and self.num_without_terms <= SHOWN_WARNINGS:
+            with tqdm.external_write_mode(file=sys.stderr):
+                say(
+                    f"Warning: line {number + 1} has no room for {', '.join(translation.terms_left_out)} within its "
+                    "maximum length; raise --max-length-extra."
+                )
         if translation.num_parts > 1 and not self.options.split_sentences:
             self.num_split += 1
             if self.num_split <= SHOWN_WARNINGS:
@@ -253,6 +274,8 @@ class _Session:
             self.pages.close()
         if self.num_split > SHOWN_WARNINGS:
             say(f"Warning: {self.num_split} long lines in all were translated in parts.")
+        if self.num_without_terms > SHOWN_WARNINGS:
+            say(f"Warning: {self.num_without_terms} lines in all had no room for their terms.")
         if self.num_left and not self.options.quiet:
             assert self.translator.engine is not None
             say(

@@ -12,8 +12,11 @@ EPILOG = """
 examples:
   python -m translator.tune runs/latest --dry-run
   python -m translator.tune runs/latest --beam 4 5 8 --alpha 0.6 1.0 1.4 --stop first exact
+  python -m translator.tune runs/en-de --rerank runs/de-en --rerank runs/en-de-seed2
 
 The best setting is written into the run's config.yaml, and all scores with the setting before into its tuning.json.
+With --rerank, other runs judge the hypotheses of the run's beam; their weights are written into tuning.json, and
+`translate` uses them from then on.
 """
 
 
@@ -26,17 +29,20 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("run", type=Path, metavar="RUN", help="directory of a training run")
     add_direction(result, default="all of the run, whose mean score decides")
-    result.add_argument("--beam", type=positive, nargs="+", default=[1, 3, 5, 8], metavar="K", help="default: 1 3 5 8")
+    result.add_argument("--beam", type=positive, nargs="+", metavar="K", help="default: 1 3 5 8")
     result.add_argument(
         "--alpha",
         type=float,
         nargs="+",
-        default=[0.0, 0.5, 1.0, 1.5],
         metavar="X",
         help="exponents of the length penalty; default: 0 0.5 1 1.5",
     )
+    result.add_argument("--stop", choices=[stop.value for stop in Stop], nargs="+", help="default: first")
     result.add_argument(
-        "--stop", choices=[stop.value for stop in Stop], nargs="+", default=[Stop.first.value], help="default: first"
+        "--rerank",
+        action="append",
+        metavar="RUN",
+        help="tune the weight of this run, of the same or the opposite direction, as a judge; can be repeated",
     )
     result.add_argument("--metric", default="bleu", help="what decides: bleu, chrf or chrf_pp; default: bleu")
     result.add_argument("--dry-run", action="store_true", help="show the scores and change nothing")

@@ -26,6 +26,9 @@ from translator.runs.latest import resolve_run
 from translator.schema.checks import did_you_mean
 from translator.schema.decode import TUNED, LengthPenalty, SearchOptions, Stop
 from translator.schema.flags import naming_flags
+from translator.schema.rerank import NONE
+
+BEAMS, ALPHAS = [1, 3, 5, 8], [0.0, 0.5, 1.0, 1.5]
 
 
 @dataclass(frozen=True)
@@ -53,10 +56,16 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"--metric {options.metric}: not available; {did_you_mean(options.metric, quick_metrics())}")
     directory = RunDirectory(resolve_run(options.run))
     find_weights(directory.path)  # refuses what is not a run
-    with _locked(directory):
+    if options.rerank:
+        from translator import tune_rerank
+
+        tune_rerank.run(options, directory)
+        return
+    with locked_run(directory):
         config = load_file(directory.config)
         with naming_flags(SearchOptions):
-            settings = list(grid(config.decode, options.beam, options.stop, options.alpha))
+            wanted = (options.beam or BEAMS, options.stop or [Stop.first.value], options.alpha or ALPHAS)
+            settings = list(grid(config.decode, *wanted))
         trials = []
         for trial in _trials(config, directory, settings, options):
             say(str(trial))
@@ -68,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _locked(directory: RunDirectory) -> Iterator[None]:
+def locked_run(directory: RunDirectory) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(directory.locked())
@@ -109,7 +118,7 @@ def _trials(
     sources, references = validation_set(config, directory)
     if options.threads:
         torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device, to=options.to)
+    translator = Translator.load(directory.path, options.device, to=options.to, rerank=[NONE])
     if translator.device.type == "cpu":
         keep_memory()
     base = translator.options
@@ -144,14 +153,22 @@ def best_of(trials: Sequence[Trial]) -> Trial:
     return max(trials, key=lambda trial: trial.score)
 
 
+def read_record(directory: RunDirectory, config: Config) -> dict[str, Any]:
+    """What is known of earlier tuning: at least the search options before it."""
+    path = directory.tuning
+    if not path.exists():
+        return {"before": {name: getattr(config.decode, name) for name in TUNED}}
+    with explain_damage(path, remedy=f"remove it, and {path.name} is written anew"):
+        record: dict[str, Any] = read_json(path)
+        return {**record, "before": record["before"]}
+
+
 def write_result(directory: RunDirectory, config: Config, trials: Sequence[Trial], best: Trial, metric: str) -> None:
     """Writes the best setting into the run; the record keeps the one with which it was trained."""
-    path = directory.tuning
-    before = {name: getattr(config.decode, name) for name in TUNED}
-    if path.exists():
-        with explain_damage(path, remedy=f"remove it, and {path.name} is written anew"):
-            before = read_json(path)["before"]
-    record = {"metric": metric, "before": before, "chosen": best.setting, "trials": [one.to_dict() for one in trials]}
+    known = read_record(directory, config)
+    if known.pop("rerank", None):
+        say("Note: the weights for reranking belong to the search as it was; tune them again with --rerank.")
+    record = {**known, "metric": metric, "chosen": best.setting, "trials": [one.to_dict() for one in trials]}
     with explain_write_errors(directory.path):
-        write_json(path, record)
+        write_json(directory.tuning, record)
         save_file(replace(config, decode=config.decode.changed(**best.setting)), directory.config)

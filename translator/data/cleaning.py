@@ -85,8 +85,8 @@ class HeldOut:
                 num_lines[which] += 1
                 source, target = normalize_text(source), normalize_text(target)
                 for index, key in (
-                    (pairs, _pair_digest(source, target, self.two_way)),
-                    *((sources, _digest(text)) for text in ((source, target) if self.two_way else (source,))),
+                    (pairs, pair_digest(source, target, self.two_way)),
+                    *((sources, text_digest(text)) for text in ((source, target) if self.two_way else (source,))),
                 ):
                     index.setdefault(key, [0] * len(self.corpora))[which] += 1
         return num_lines, pairs, sources
@@ -150,7 +150,7 @@ class CleanedCorpus(Corpus):
             source, target = normalize_text(raw_source), normalize_text(raw_target)
             fault = options.fault(source, target)
             if fault is None and hash_pairs:
-                key = _pair_digest(source, target, two_way)
+                key = pair_digest(source, target, two_way)
                 if key in held_out_pairs:
                     found_pairs.add(key)
                     report.count("drop_leaked", line, raw_source, raw_target)
@@ -165,7 +165,7 @@ class CleanedCorpus(Corpus):
                 continue
             if held_out_sources:
                 texts = (source, target) if two_way else (source,)
-                found_sources.update(key for key in map(_digest, texts) if key in held_out_sources)
+                found_sources.update(key for key in map(text_digest, texts) if key in held_out_sources)
             report.num_kept += 1
             if not options.normalize:
                 yield raw_source, raw_target
@@ -232,11 +232,11 @@ def clean(splits: Splits, cleaning: Cleaning, *, two_way: bool = False) -> Clean
     )
 
 
-def _digest(text: str) -> bytes:
+def text_digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=16).digest()
 
 
-def _pair_digest(source: str, target: str, two_way: bool) -> bytes:
+def pair_digest(source: str, target: str, two_way: bool = False) -> bytes:
     if two_way and target < source:
         source, target = target, source
-    return _digest(f"{source}\n{target}")  # unambiguous, since normalised text has no line ends
+    return text_digest(f"{source}\n{target}")  # unambiguous, since normalised text has no line ends

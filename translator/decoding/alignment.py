@@ -11,17 +11,23 @@ SplitWords = Callable[[str], list[str]]
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
+def byte_of(piece: str) -> bytes | None:
+    """The byte that a piece stands for; None for all other pieces."""
+    byte = _BYTE.fullmatch(piece)
+    return None if byte is None else bytes.fromhex(byte.group(1))
+
+
 def piece_texts(pieces: Sequence[str]) -> list[str]:
     """The text of each piece. The bytes of a character count as text of the piece that completes it."""
     texts: list[str] = []
     pending = b""
     for piece in pieces:
-        byte = _BYTE.fullmatch(piece)
+        byte = byte_of(piece)
         if byte is None:
             pending = b""
             texts.append(piece.replace(WORD_START, " "))
             continue
-        pending += bytes.fromhex(byte.group(1))
+        pending += byte
         try:
             texts.append(pending.decode("utf-8"))
             pending = b""

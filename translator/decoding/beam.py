@@ -26,7 +26,7 @@ from translator.models.base import Seq2Seq
 from translator.schema.decode import SearchOptions, Stop
 
 
-def _expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, Tensor, Tensor]:
+def expand(scores: Tensor, log_probs: Tensor, num_best: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best continuations of hypotheses with scores (A, k): their scores, hypotheses and pieces, all (A, n)."""
     vocab_size = log_probs.size(1)
     num_places = scores.size(1) * vocab_size
@@ -106,7 +106,7 @@ def beam_search(
             scores = log_probs.new_zeros(sentences.size(0), 1)
             pool = FinishedPool(sentences.size(0), beam_size, constraints.longest, like=log_probs)
         width = scores.size(1)
-        values, parents, pieces = _expand(scores, log_probs, 2 * beam_size)  # (A, 2K)
+        values, parents, pieces = expand(scores, log_probs, 2 * beam_size)  # (A, 2K)
         ends = pieces == EOS
         accepted = ends[:, :beam_size] & (values[:, :beam_size] > -torch.inf)
         at_limit = constraints.at_limit(step)

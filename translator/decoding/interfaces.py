@@ -60,6 +60,7 @@ class Translation:
     num_source_pieces: int = 0
     num_parts: int = 1  # more than one if the line was too long for the model, or was split into its sentences
     left_by_engine: bool = field(default=False, compare=False)  # whether torch had to search in place of an engine
+    terms_left_out: tuple[str, ...] = ()  # required terms that there was no room for
 
 
 BLANK = Translation([Output("", 0.0, 0.0, 0)])

@@ -15,7 +15,10 @@ from translator.decoding.length_batches import batches_by_length
 from translator.decoding.memory import SearchMemory
 from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
 from translator.decoding.parts import Part, divide, join, join_alignments
+from translator.decoding.rerank import Reranker
 from translator.decoding.search import Hypothesis, SearchOptions, search
+from translator.decoding.term_requirements import Terminology
+from translator.decoding.term_search import term_search
 from translator.decoding.workers import for_each, num_workers
 from translator.errors import Interrupted
 from translator.ids import EOS, PAD
@@ -29,8 +32,9 @@ class LineTranslator:
     translations are joined by `joiner` (the empty string for languages without spaces); 0 means that the model takes
     lines of any length. Alignments are between the words that `split_words` finds. `interrupted` is polled at every
     step of a search; once it returns True, `Interrupted` is raised. `make_utility` gives the utility
-    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. Every
-    source begins with the ids `source_tags`, and no translation contains a piece of `never`.
+    that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. A
+    `reranker` has the last word on all hypotheses that a search finds, except with minimum Bayes risk. Every source
+    begins with the ids `source_tags`, and no translation contains a piece of `never`.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class LineTranslator:
         interrupted: Callable[[], bool] = lambda: False,
         make_utility: Callable[[str], PairwiseUtility] | None = None,
         engine: SearchEngine | None = None,
+        reranker: Reranker | None = None,
         source_tags: Sequence[int] = (),
         never: Sequence[int] = (),
     ) -> None:
@@ -64,9 +69,11 @@ class LineTranslator:
         self.interrupted = interrupted
         self.make_utility = make_utility
         self.engine = engine
+        self.reranker = reranker
         self.source_tags = list(source_tags)
         self.never = tuple(never)
         self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
+        self._terminology: Terminology | None = None  # of the latest options
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
         """The best translation of every line, in the order of the lines; a blank line stays blank.
@@ -94,9 +101,10 @@ class LineTranslator:
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
-            options, rank = self.options.for_candidates(), self._ranking()
+            reranker = None if self.options.mbr else self.reranker
+            options, rank = self.options.for_candidates(all_of_beam=reranker is not None), self._ranking()
             memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, options, self.device)
-            most = [memory.most_sentences(len(part.ids), len(part.prefix)) for part in parts]
+            most = [memory.most_sentences(len(part.ids), len(part.prefix), part.terms.size) for part in parts]
             num_together = min([num_workers(self.device), *most])
             most = [sentences // num_together for sentences in most]
             indices = batches_by_length([len(part.ids) for part in parts], budget, most)
@@ -107,11 +115,14 @@ class LineTranslator:
             def work(batch: list[Part], abandoned: Callable[[], bool]) -> None:
                 if engine is not None:
                     self._ask(engine, batch, options, abandoned)
-                remaining = [part for part in batch if not part.hypotheses]
-                if remaining:
-                    self._search(remaining, options, forbidden, abandoned)
+                for has_terms in (False, True):
+                    remaining = [part for part in batch if not part.hypotheses and bool(part.terms.size) == has_terms]
+                    if remaining:
+                        self._search(remaining, options, forbidden, abandoned)
                 for part in batch:
                     part.hypotheses = rank(part.hypotheses)
+                if reranker is not None:
+                    self._rerank(reranker, batch)
                 if need_alignment or need_attention:
                     self._attend(batch)
                 advance(sum(part.is_first for part in batch))
@@ -166,12 +177,19 @@ class LineTranslator:
             self._spelled = list(self.options.forbid), spelled
         return self._spelled[1]
 
+    def _require_terms(self, parts: Sequence[Part]) -> None:
+        """Finds out which terms the translations must contain; the file is read when it is first named."""
+        if self._terminology is None or self._terminology.path != self.options.terms:
+            self._terminology = Terminology(self.options.terms, self.tokenizer, self.normalize, self.joiner, self.never)
+        for part in parts:
+            part.terms = self._terminology.requirements(part.text, len(part.ids) - 1, part.prefix, self.options)
+
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 
     def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[Part]:
         forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes]) if prefixes else None
-        return divide(
+        parts = divide(
             [self._normalized(line).strip() for line in lines],
             self.tokenizer,
             tags=self.source_tags,
@@ -180,6 +198,9 @@ class LineTranslator:
             at_sentences=self.split_sentences,
             first_line=first_line,
         )
+        if self.options.terms:
+            self._require_terms(parts)
+        return parts
 
     def _tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
         source = torch.nn.utils.rnn.pad_sequence(
@@ -202,6 +223,17 @@ class LineTranslator:
 
         return rank
 
+    def _rerank(self, reranker: Reranker, parts: Sequence[Part]) -> None:
+        found = [(part.text, hypothesis) for part in parts for hypothesis in part.hypotheses]
+        sources, hypotheses = zip(*found, strict=True)
+        texts = self.tokenizer.decode_target([hypothesis.ids for hypothesis in hypotheses])
+        features = reranker.features(sources, texts, hypotheses)
+        start = 0
+        for part in parts:
+            own = features[start : start + len(part.hypotheses)]
+            start += len(part.hypotheses)
+            part.hypotheses = reranker.best_first(part.hypotheses, own)[: self.options.num_hypotheses]
+
     def _ask(
         self, engine: SearchEngine, parts: list[Part], options: SearchOptions, abandoned: Callable[[], bool]
     ) -> None:
@@ -223,17 +255,32 @@ class LineTranslator:
     ) -> None:
         source, mask = self._tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
-        found = search(
-            self.model,
-            source,
-            mask,
-            options,
-            prefixes=prefixes,
-            forbidden=forbidden,
-            never=self.never,
-            seeds=[part.seed for part in parts],
-            before_step=partial(self._stop_if_interrupted, abandoned),
-        )
+        before_step = partial(self._stop_if_interrupted, abandoned)
+        required = [part.terms.required for part in parts if part.terms.required is not None]
+        if required:  # of all parts or of none
+            found = term_search(
+                self.model,
+                source,
+                mask,
+                options,
+                required,
+                prefixes=prefixes,
+                forbidden=forbidden,
+                never=self.never,
+                before_step=before_step,
+            )
+        else:
+            found = search(
+                self.model,
+                source,
+                mask,
+                options,
+                prefixes=prefixes,
+                forbidden=forbidden,
+                never=self.never,
+                seeds=[part.seed for part in parts],
+                before_step=before_step,
+            )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
 

@@ -30,9 +30,9 @@ class SearchMemory:
         available = available_memory(device)
         self.num_bytes = None if available is None else int(SHARE * available)
 
-    def needed(self, source_length: int, prefix_length: int = 0) -> int:
+    def needed(self, source_length: int, prefix_length: int = 0, more_hypotheses: int = 0) -> int:
         """About how many bytes the search for a sentence of so many pieces takes at its peak."""
-        options, num_hypotheses = self.options, self.num_hypotheses
+        options, num_hypotheses = self.options, self.num_hypotheses + more_hypotheses
         longest = int(options.max_length_ratio * source_length + options.max_length_extra) + prefix_length + 1
         copies = _SAMPLED_LOGITS if options.sample else _LOGITS
         if isinstance(self.model, Ensemble):  # the log-probabilities of every member while the mean is taken
@@ -41,11 +41,11 @@ class SearchMemory:
         numbers += self.model.search_size(source_length, longest, num_hypotheses)
         return _NUMBER * numbers + _PIECE * _PIECES * num_hypotheses * longest
 
-    def most_sentences(self, source_length: int, prefix_length: int = 0) -> int:
+    def most_sentences(self, source_length: int, prefix_length: int = 0, more_hypotheses: int = 0) -> int:
         """How many sentences of this length can be translated at a time; refuses options with which none can."""
         if self.num_bytes is None:
             return 1 << 62
-        needed = self.needed(source_length, prefix_length)
+        needed = self.needed(source_length, prefix_length, more_hypotheses)
         if needed > self.num_bytes:
             option = "num_hypotheses" if self.options.sample else "beam_size"
             raise OptionError(

@@ -9,6 +9,7 @@ from translator.decoding.forced_decoding import Forced
 from translator.decoding.hypotheses import Hypothesis
 from translator.decoding.interfaces import AttentionMap, Output, TextTokenizer, Translation
 from translator.decoding.segments import fit, split_sentences
+from translator.decoding.term_requirements import NO_TERMS, Requirements
 from translator.ids import EOS
 
 
@@ -17,10 +18,12 @@ class Part:
     """A stretch of a line that the model translates at once, and what was found for it."""
 
     line: int
+    text: str
     ids: list[int]
     seed: int
     prefix: list[int]
     is_first: bool  # of its line
+    terms: Requirements = NO_TERMS
     left_by_engine: bool = False
     hypotheses: list[Hypothesis] = field(default_factory=list)
     forced: list[Forced] = field(default_factory=list)
@@ -49,15 +52,16 @@ def divide(
     encoded = tokenizer.encode_source([lines[index] for index in filled])
     parts: list[Part] = []
     for line, ids in zip(filled, encoded, strict=True):
-        pieces = [ids]
+        stretches, pieces = [lines[line]], [ids]
         if at_sentences or 0 < max_pieces < _num_pieces(ids):
-            pieces = tokenizer.encode_source(_stretches(lines[line], tokenizer, max_pieces, at_sentences))
+            stretches = _stretches(lines[line], tokenizer, max_pieces, at_sentences)
+            pieces = tokenizer.encode_source(stretches)
         # Text may have no pieces at all, if the vocabulary knows none of its characters.
-        pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
-        for number, ids in enumerate(pieces):
+        known = [(text, ids) for text, ids in zip(stretches, pieces, strict=True) if any(piece != EOS for piece in ids)]
+        for number, (text, ids) in enumerate(known):
             seed = (first_line + line) * 1_000_003 + number
             prefix = prefixes[line] if prefixes and number == 0 else []
-            parts.append(Part(line, [*tags, *ids], seed, prefix, is_first=number == 0))
+            parts.append(Part(line, text, [*tags, *ids], seed, prefix, is_first=number == 0))
     return parts
 
 
@@ -108,7 +112,8 @@ def join(
         )
     left_by_engine = any(part.left_by_engine for part in parts)
     num_source_pieces = sum(len(part.ids) - num_tags for part in parts)
-    return Translation(outputs, num_source_pieces, len(parts), left_by_engine)
+    left_out = tuple(term for part in parts for term in part.terms.left_out)
+    return Translation(outputs, num_source_pieces, len(parts), left_by_engine, left_out)
 
 
 def _attention_map(part: Part, rank: int, tokenizer: TextTokenizer) -> AttentionMap:

@@ -75,6 +75,9 @@ class SearchOptions(Options):
         1.0, "above 1, pieces already written become less likely", minimum=0.01, maximum=1_000, metavar="P"
     )
     forbid: list[str] = option([], "never write this word; can be repeated", metavar="WORD")
+    terms: str = option(
+        "", "translate the terms of this file as it says: a source term, a tab and its translation", metavar="FILE"
+    )
     sample: bool = option(False, "draw translations at random from the model's distribution instead of searching")
     temperature: float = option(
         1.0, "sampling temperature; below 1, likely pieces become likelier", minimum=0.01, maximum=100, metavar="T"
@@ -112,6 +115,10 @@ class SearchOptions(Options):
             "num_hypotheses",
             f"a beam of {self.beam_size} cannot give more hypotheses than that; widen the beam",
         )
+        if self.terms:
+            self.require(not self.sample, "terms", "samples cannot be made to contain terms; leave out `sample`")
+            self.require(self.mbr == 0, "terms", "minimum Bayes risk does not look at terms; leave out `mbr`")
+            self.require(self.beam_size > 1, "terms", "greedy search cannot look ahead to terms; give a beam size of 5")
         self.require(all(word.strip() for word in self.forbid), "forbid", "a forbidden word cannot be blank")
         # Bytes of the command line that are not UTF-8 arrive as lone surrogates.
         self.require(all(map(_is_unicode, self.forbid)), "forbid", "a forbidden word must be valid UTF-8")
@@ -124,10 +131,13 @@ class SearchOptions(Options):
             changes["beam_size"] = max(self.beam_size, min(wanted, MOST_HYPOTHESES))
         return super().changed(**changes)
 
-    def for_candidates(self) -> Self:
-        """The options of the search itself: with `mbr` it has to find all candidates, for which the beam is widened."""
+    def for_candidates(self, *, all_of_beam: bool = False) -> Self:
+        """The options of the search itself: with `mbr` it has to find all candidates, for which the beam is widened.
+
+        With `all_of_beam` it gives all hypotheses that it finds, for others to choose from.
+        """
         if self.mbr == 0:
-            return self
+            return replace(self, num_hypotheses=self.beam_size) if all_of_beam and not self.sample else self
         return replace(self, num_hypotheses=self.mbr, beam_size=max(self.beam_size, 1 if self.sample else self.mbr))
 
 

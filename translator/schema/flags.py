@@ -68,8 +68,9 @@ class _Checked(argparse.Action):
 
 def _converted(text: str, hint: Any) -> Any:
     """The number that the text stands for; anything else is returned unchanged, to be refused by the check."""
+    kind = next((one for one in (int, float) if hint is one or one in get_args(hint)), str)  # also `float | None`
     try:
-        return hint(text) if hint in (int, float) else text
+        return kind(text)
     except ValueError:
         return text
 

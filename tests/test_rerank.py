@@ -1,0 +1,153 @@
+"""Reranking: other runs judge the hypotheses of a beam, with weights that are given or tuned on the validation set."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from support.small_runs import TEST, make_small_run, write_corpora
+from translator import translate
+from translator.api import Translator
+from translator.config import load_file, save_file
+from translator.decoding.forced_decoding import Forced
+from translator.decoding.hypotheses import Hypothesis
+from translator.decoding.rerank import Judge, Reranker
+from translator.errors import OptionError
+from translator.evaluation.metrics import score_corpus
+from translator.runs.reranking import load_judge, tuned_options
+from translator.schema.rerank import RerankOptions, split_weight
+from translator.tune import main as tune
+from translator.tune_rerank import run as tune_rerank
+
+SOURCES = [source for source, _ in TEST if source]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from English to German, one of another kind, and one of the opposite direction."""
+    folder = tmp_path_factory.mktemp("rerank")
+    write_corpora(folder)
+    make_small_run(folder / "run", folder)
+    make_small_run(folder / "other", folder, "lstm", seed=2)
+    reverse = make_small_run(folder / "reverse", folder, seed=3)
+    config = load_file(reverse / "config.yaml")
+    config.data.source, config.data.target = "de", "en"
+    save_file(config, reverse / "config.yaml")
+    return folder
+
+
+def test_hypotheses_are_ordered_by_the_weighted_sum_of_all_judgements(folder: Path) -> None:
+    plain = Translator.load(folder / "run", "cpu", num_hypotheses=3).translate_fully(SOURCES)
+    same, opposite = (Translator.load(folder / name, "cpu") for name in ("other", "reverse"))
+    judges = [f"{folder / 'other'}:0.7", f"{folder / 'reverse'}:0.4"]
+    reranked = Translator.load(folder / "run", "cpu", num_hypotheses=2, rerank=judges, rerank_length=0.05)
+    moved = 0
+    for source, before, after in zip(SOURCES, plain, reranked.translate_fully(SOURCES), strict=True):
+        expected = []
+        for output in before.outputs:
+            (forward,), (backward,) = same.score([source], [output.text]), opposite.score([output.text], [source])
+            value = output.normalized_score + 0.7 * np.mean(forward.piece_scores) + 0.4 * np.mean(backward.piece_scores)
+            expected.append((value + 0.05 * (output.num_pieces + 1), output.text, output.score))
+        expected.sort(key=lambda one: -one[0])
+        assert [output.text for output in after.outputs] == [text for _, text, _ in expected[:2]]
+        values = [(output.normalized_score, output.score) for output in after.outputs]
+        assert values == [pytest.approx((value, score), abs=1e-3) for value, _, score in expected[:2]]
+        moved += after.outputs[0].text != before.outputs[0].text
+    assert moved, "in one case at least the order has changed"
+    small = Translator.load(folder / "run", "cpu", rerank=judges, rerank_length=0.05, batch_tokens=1)
+    assert small.translate(["", *SOURCES]) == ["", *(one.outputs[0].text for one in reranked.translate_fully(SOURCES))]
+
+
+def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_small_run(tmp_path / "run", folder)
+    arguments = [str(run), "--rerank", str(folder / "other"), "--rerank", str(folder / "reverse"), "--metric", "chrf"]
+    arguments += ["--device", "cpu"]
+    before = (run / "config.yaml").read_bytes()
+    assert tune([*arguments, "--dry-run"]) == 0
+    assert not (run / "tuning.json").exists()
+    assert tune(arguments) == 0
+    assert "chrf" in capsys.readouterr().out
+    record = json.loads((run / "tuning.json").read_text(encoding="utf-8"))
+    rerank = record["rerank"]
+    assert rerank["after"] > rerank["before"]
+    assert [judge["run"] for judge in rerank["judges"]] == [str(folder / "other"), str(folder / "reverse")]
+    assert all(judge["weight"] >= 0 for judge in rerank["judges"])
+    assert (run / "config.yaml").read_bytes() == before
+    sources, references = zip(*TEST[:2], strict=True)  # the validation set of the small runs
+    for options, expected in (({}, rerank["after"]), ({"rerank": ["none"]}, rerank["before"])):
+        hypotheses = Translator.load(run, "cpu", **options).translate(sources)  # type: ignore[arg-type]
+        assert score_corpus(hypotheses, references, "de", metrics=("chrf",))["chrf"] == pytest.approx(
+            expected, abs=1e-3
+        )
+    assert tuned_options(run).judges()[0] == (str(folder / "other"), rerank["judges"][0]["weight"])
+    # Tuning the search makes the weights obsolete.
+    assert tune([str(run), "--beam", "2", "--alpha", "1", "--metric", "chrf", "--device", "cpu"]) == 0
+    assert "tune them again" in capsys.readouterr().err
+    assert tuned_options(run).judges() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rerank", "missing"], "--rerank missing: no such directory"),
+        (["--rerank", "run:0.5", "--rerank", "none"], "`none` cannot be given together with runs"),
+        (["--rerank", "reverse", "--beam", "1"], "--rerank: greedy search finds one translation only"),
+        (["--rerank", "reverse", "--mbr", "4"], "--rerank: minimum Bayes risk makes its own choice"),
+        (["--rerank-length", "1"], "--rerank-length 1.0: is a part of reranking; add --rerank RUN"),
+        (["--rerank", "french"], "--rerank french: it translates from en to fr; a run from en to de is judged by"),
+    ],
+)
+def test_mistakes_get_one_line(
+    folder: Path,
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    if not (folder / "french").exists():
+        config = load_file(make_small_run(folder / "french", folder) / "config.yaml")
+        config.data.target = "fr"
+        save_file(config, folder / "french/config.yaml")
+    assert translate.main(["--model", "run", "--quiet", "test.en", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_tuning_refuses_what_contradicts_reranking(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tune_rerank.__module__ == "translator.tune_rerank"
+    for arguments, message in (
+        (["--rerank", str(folder / "run")], "is the run itself"),
+        (["--rerank", str(folder / "other"), "--beam", "4"], "--beam: the beam is reranked as the run has it"),
+    ):
+        assert tune([str(folder / "run"), *arguments, "--device", "cpu"]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_names_and_weights() -> None:
+    assert split_weight("runs/a:0.5") == ("runs/a", 0.5)
+    assert split_weight("runs/a") == ("runs/a", 1.0)
+    assert split_weight("C:\\runs") == ("C:\\runs", 1.0)
+    with pytest.raises(OptionError):
+        RerankOptions(rerank=[" "])
+
+
+def test_a_judge_of_the_opposite_direction_is_asked_the_other_way_round(folder: Path) -> None:
+    class Spy:
+        def score(self, sources: list[str], targets: list[str]) -> list[Forced]:
+            self.asked = (sources, targets)
+            return [Forced(float("nan"), [0.0], None) for _ in sources]
+
+    spy = Spy()
+    reranker = Reranker([Judge(spy, is_reverse=True)])  # type: ignore[arg-type]
+    hypotheses = [Hypothesis([5], -1.0, -0.5), Hypothesis([5, 6], -2.0, -0.7)]
+    features = reranker.features(["a"] * 2, ["x", "y"], hypotheses)
+    assert spy.asked == (["x", "y"], ["a", "a"])
+    assert np.isfinite(features).all()
+    assert [one.ids for one in reranker.best_first(hypotheses, features)] == [[5], [5, 6]]
+    assert load_judge(("en", "de"), str(folder / "reverse"), 1.0, torch.device("cpu")).is_reverse

@@ -1,0 +1,38 @@
+"""Options of `translator.augment`: which of the pairs that a run has made are kept."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from translator.schema.decode import Utility
+from translator.schema.options import Options, option
+
+
+class Kind(StrEnum):
+    back = "back"  # the run translates the target language of the model to be trained into its source language
+    forward = "forward"  # further text in the source language, with translations by a model of the same direction
+    distill = "distill"  # the source side of a training corpus, translated by a teacher
+
+
+@dataclass
+class AugmentOptions(Options):
+    keep_share: float = option(
+        1.0, "keep this share of the pairs, those with the best normalised scores", above=0, maximum=1, metavar="P"
+    )
+    min_score: float | None = option(
+        None, "drop translations with a normalised log-probability below this, such as -1.5", metavar="X"
+    )
+    max_ratio: float | None = option(
+        None,
+        "drop pairs with one side more than R times as long as the other, in characters; default: as the run's "
+        "data.cleaning.max_ratio; 0 = no limit",
+        minimum=0,
+        metavar="R",
+    )
+    closest: Utility = option(
+        Utility.bleu, "with --reference, keep the translation that is closest to it by sentence-level BLEU or chrF"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        is_ratio = self.max_ratio is None or self.max_ratio == 0 or self.max_ratio >= 1
+        self.require(is_ratio, "max_ratio", "must be at least 1, or 0 for no limit")

@@ -1,0 +1,88 @@
+"""What `python -m translator.tune RUN --rerank OTHER` does: weights for runs that judge another one's translations."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from translator.api import Translator
+from translator.command import say
+from translator.config import Config, load_file
+from translator.decoding.hypotheses import Hypothesis
+from translator.decoding.interfaces import Translation
+from translator.decoding.rerank import Features, Reranker
+from translator.errors import UserError
+from translator.evaluation.line_search import Tuned, best_weights, candidate_statistics
+from translator.files.atomic import write_json
+from translator.files.explain import explain_write_errors
+from translator.kernels.allocator import keep_memory
+from translator.runs.directory import RunDirectory
+from translator.runs.latest import resolve_run
+from translator.runs.reranking import load_judge, require_candidates
+from translator.schema.rerank import NONE
+from translator.tune_run import locked_run, read_record, validation_set
+
+
+def run(options: argparse.Namespace, directory: RunDirectory) -> None:
+    for name in ("beam", "alpha", "stop"):
+        if getattr(options, name) is not None:
+            raise UserError(f"--{name}: the beam is reranked as the run has it; tune it first, then add --rerank")
+    names = [str(resolve_run(Path(name)).resolve()) for name in options.rerank]
+    if str(directory.path.resolve()) in names:
+        raise UserError(
+            f"--rerank {directory.path}: is the run itself, whose own score counts anyway; give another run"
+        )
+    with locked_run(directory):
+        config = load_file(directory.config)
+        require_candidates(config.decode)
+        before, tuned = _tune(config, directory, names, options)
+        judges = [
+            {"run": name, "weight": float(weight)} for name, weight in zip(names, tuned.weights[1:-1], strict=True)
+        ]
+        for judge in judges:
+            say(f"weight {judge['weight']:8.4f}  {judge['run']}")
+        say(f"weight {tuned.weights[-1]:8.4f}  length")
+        print(f"{options.metric} {before:.2f} as searched, {tuned.score:.2f} reranked")
+        if tuned.score <= before:
+            print("Reranking brings nothing here, and nothing is written.")
+        elif not options.dry_run:
+            scores = {"metric": options.metric, "before": round(before, 4), "after": round(tuned.score, 4)}
+            record = {"judges": judges, "length": float(tuned.weights[-1]), **scores}
+            with explain_write_errors(directory.path):
+                write_json(directory.tuning, {**read_record(directory, config), "rerank": record})
+
+
+def _tune(
+    config: Config, directory: RunDirectory, names: Sequence[str], options: argparse.Namespace
+) -> tuple[float, Tuned]:
+    """The metric on the validation set without reranking, and with the best weights."""
+    sources, references = validation_set(config, directory)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    translator = Translator.load(directory.path, options.device, rerank=[NONE])
+    if translator.device.type == "cpu":
+        keep_memory()
+    languages = (translator.direction.source, translator.direction.target)
+    reranker = Reranker([load_judge(languages, name, 1.0, translator.device) for name in names])
+    translator.options = translator.options.changed(num_hypotheses=translator.options.beam_size)
+    found = translator.translate_fully(sources)
+    features = _features(reranker, sources, found)
+    texts = [[output.text for output in one.outputs] for one in found]
+    statistics, score = candidate_statistics(texts, references, config.data.target, options.metric)
+    before = score(np.sum([rows[0] for rows in statistics], axis=0))
+    num_judges = len(names)
+    lowest = [0.0] * (num_judges + 1) + [-np.inf]  # a run that is less sure of a translation does not speak for it
+    starts = ([1.0] + [0.0] * num_judges + [0.0], [1.0] + [1.0] * num_judges + [0.0])
+    results = [best_weights(features, statistics, score, start, lowest) for start in starts]
+    return before, max(results, key=lambda result: result.score)
+
+
+def _features(reranker: Reranker, sources: Sequence[str], found: Sequence[Translation]) -> list[Features]:
+    rows = [(source, output) for source, one in zip(sources, found, strict=True) for output in one.outputs]
+    hypotheses = [Hypothesis([0] * output.num_pieces, output.score, output.normalized_score) for _, output in rows]
+    table = reranker.features([source for source, _ in rows], [output.text for _, output in rows], hypotheses)
+    ends: Any = np.cumsum([len(one.outputs) for one in found])[:-1]
+    return list(np.split(table, ends))
