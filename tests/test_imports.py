@@ -37,6 +37,7 @@ ALLOWED = {
         *EVERYWHERE,
     },
     "engines": {"engines", "export", "runs", "config", "decoding", "schema.decode"} | EVERYWHERE,
+    "inspection": {"inspection", "decoding", "models.base", "schema.decode"} | EVERYWHERE,
     "report": {"__version__", "report", "config", "data", "decoding", "evaluation", "models.base", "runs", "schema"}
     | EVERYWHERE,
     "demo": {"demo", "data.corpus"} | EVERYWHERE,

@@ -26,7 +26,7 @@ SHORTEST = 8  # pieces that a sentence counts for at least, so that batches of o
 
 
 @dataclass
-class _Part:
+class Part:
     """A stretch of a line that the model translates at once."""
 
     line: int
@@ -102,7 +102,24 @@ class LineTranslator:
         Each translation begins with its line's prefix. `first_line` is the number of the first of these lines in the
         whole text: samples depend on a line's number, but not on how the text is divided into calls.
         """
-        parts = self._parts(lines, prefixes, first_line)
+        parts = self.parts(lines, prefixes, first_line)
+        self.find_hypotheses(parts, need_attention=need_alignment or need_attention, advance=advance)
+        by_line: dict[int, list[Part]] = {}
+        for part in parts:
+            by_line.setdefault(part.line, []).append(part)
+        return [
+            self.assemble(by_line[line], need_alignment, need_attention) if line in by_line else BLANK
+            for line in range(len(lines))
+        ]
+
+    def find_hypotheses(
+        self,
+        parts: Sequence[Part],
+        *,
+        need_attention: bool = False,
+        advance: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """Gives every part its hypotheses and, if asked for, what the model attended to in each of them."""
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
@@ -114,9 +131,9 @@ class LineTranslator:
             indices = self._batches([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
             engine = self.engine if self.engine is not None and self.engine.accepts(options) else None
-            forbidden = self._forbidden()
+            forbidden = self.forbidden()
 
-            def work(batch: list[_Part], abandoned: Callable[[], bool]) -> None:
+            def work(batch: list[Part], abandoned: Callable[[], bool]) -> None:
                 if engine is not None:
                     self._ask(engine, batch, options, abandoned)
                 remaining = [part for part in batch if not part.hypotheses]
@@ -124,18 +141,11 @@ class LineTranslator:
                     self._search(remaining, options, forbidden, abandoned)
                 for part in batch:
                     part.hypotheses = rank(part.hypotheses)
-                if need_alignment or need_attention:
+                if need_attention:
                     self._attend(batch)
                 advance(sum(part.is_first for part in batch))
 
             for_each(work, batches, self.device, at_most=num_together)
-        by_line: dict[int, list[_Part]] = {}
-        for part in parts:
-            by_line.setdefault(part.line, []).append(part)
-        return [
-            self._assemble(by_line[line], need_alignment, need_attention) if line in by_line else BLANK
-            for line in range(len(lines))
-        ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
         """The log-probability of each piece of given translations, and attention on request."""
@@ -145,7 +155,7 @@ class LineTranslator:
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
         with evaluation_mode(self.model):
             for batch in self._batches(lengths, self.options.batch_tokens):
-                source, mask = self._tensors([source_ids[index] for index in batch])
+                source, mask = self.tensors([source_ids[index] for index in batch])
                 chosen = [target_ids[index] for index in batch]
                 scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
                 for index, result in zip(batch, scored, strict=True):
@@ -164,7 +174,7 @@ class LineTranslator:
             alignments.append(_join_alignments([AttentionMap(*pieces, result.attention)], self.split_words))
         return alignments
 
-    def _forbidden(self) -> Spellings:
+    def forbidden(self) -> Spellings:
         """The spellings of the words that must not be written; found anew when the words change."""
         if self.options.forbid != self._spelled[0]:
             spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
@@ -174,14 +184,14 @@ class LineTranslator:
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 
-    def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[_Part]:
+    def parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[Part]:
         texts = [self._normalized(line).strip() for line in lines]
         filled = [index for index, text in enumerate(texts) if not is_blank(text)]
         encoded = dict(zip(filled, self.tokenizer.encode_source([texts[index] for index in filled]), strict=True))
         forced: list[list[int]] = [[] for _ in lines]
         if prefixes:
             forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
-        parts: list[_Part] = []
+        parts: list[Part] = []
         for line in filled:
             pieces = [encoded[line]]
             if self.split_sentences or 0 < self.max_pieces < _num_pieces(encoded[line]):
@@ -193,7 +203,7 @@ class LineTranslator:
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):
                 seed = (first_line + line) * 1_000_003 + number
-                parts.append(_Part(line, ids, seed, forced[line] if number == 0 else [], is_first=number == 0))
+                parts.append(Part(line, ids, seed, forced[line] if number == 0 else [], is_first=number == 0))
         return parts
 
     def _count_pieces(self, texts: Sequence[str]) -> list[int]:
@@ -216,7 +226,7 @@ class LineTranslator:
         if batch:
             yield batch
 
-    def _tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
+    def tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
         source = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(row) for row in ids], batch_first=True, padding_value=PAD
         )
@@ -238,7 +248,7 @@ class LineTranslator:
         return rank
 
     def _ask(
-        self, engine: SearchEngine, parts: list[_Part], options: SearchOptions, abandoned: Callable[[], bool]
+        self, engine: SearchEngine, parts: list[Part], options: SearchOptions, abandoned: Callable[[], bool]
     ) -> None:
         """Lets the engine search; what it leaves to us has no hypotheses afterwards."""
         self._stop_if_interrupted(abandoned)
@@ -254,9 +264,9 @@ class LineTranslator:
             raise Interrupted
 
     def _search(
-        self, parts: list[_Part], options: SearchOptions, forbidden: Spellings, abandoned: Callable[[], bool]
+        self, parts: list[Part], options: SearchOptions, forbidden: Spellings, abandoned: Callable[[], bool]
     ) -> None:
-        source, mask = self._tensors([part.ids for part in parts])
+        source, mask = self.tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
         found = search(
             self.model,
@@ -271,16 +281,16 @@ class LineTranslator:
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
 
-    def _attend(self, parts: list[_Part]) -> None:
+    def _attend(self, parts: list[Part]) -> None:
         """Feeds finished outputs to the model once more, so that the search need not keep track of attention."""
-        source, mask = self._tensors([part.ids for part in parts])
+        source, mask = self.tensors([part.ids for part in parts])
         for place in range(max(len(part.hypotheses) for part in parts)):
             targets = [part.hypotheses[min(place, len(part.hypotheses) - 1)].ids for part in parts]
             scored = score_targets(self.model, source, mask, targets, need_attention=True)
             for part, forced in zip(parts, scored, strict=True):
                 part.forced.append(forced)
 
-    def _assemble(self, parts: list[_Part], need_alignment: bool, need_attention: bool) -> Translation:
+    def assemble(self, parts: list[Part], need_alignment: bool, need_attention: bool) -> Translation:
         """The translations of a line from those of its parts: the best of each part form the best, and so on."""
         outputs = []
         for rank in range(max(len(part.hypotheses) for part in parts)):
@@ -302,7 +312,7 @@ class LineTranslator:
         left_by_engine = any(part.left_by_engine for part in parts)
         return Translation(outputs, sum(len(part.ids) for part in parts), len(parts), left_by_engine)
 
-    def _attention_map(self, part: _Part, rank: int) -> AttentionMap:
+    def _attention_map(self, part: Part, rank: int) -> AttentionMap:
         ids = part.hypotheses[min(rank, len(part.hypotheses) - 1)].ids
         weights = part.forced[rank].attention
         assert weights is not None
