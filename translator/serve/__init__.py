@@ -1,0 +1,1 @@
+"""The HTTP server, and the page with which people look at translations."""
