@@ -1,1 +1,1 @@
-"""The HTTP server, and the page with which people look at translations."""
+"""The HTTP server: LibreTranslate's and DeepL's interfaces, one of our own, and a page."""
