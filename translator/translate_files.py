@@ -36,7 +36,7 @@ from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
 
 if TYPE_CHECKING:
-    from translator.plots.attention import AttentionPages
+    from translator.translate_pages import TranslationPages
 
 DEFAULT_MODEL = Path("runs/latest")
 SHOWN_WARNINGS = 5
@@ -88,7 +88,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
     if len(set(targets)) < len(targets):
         raise UserError(f"-o {output}: two of the files have the same name and would overwrite each other")
     if options.attention:
-        destinations.append(Destination("--attention", options.attention / "index.html"))
+        destinations += [Destination("--attention", options.attention / name) for name in ("index.html", "maps.html")]
     protect_inputs(destinations, [*files, *prefixes])
     for destination in destinations:
         require_writable(destination)
@@ -139,7 +139,7 @@ class _Session:
         self.format = Format(options.format, num_best, options.scores, options.alignments)
         self.num_lines = self.num_sentences = self.num_pieces = self.num_split = self.num_left = 0
         self.seconds = 0.0
-        self.pages = _open_pages(options.attention)
+        self.pages = _open_pages(options.attention, translator)
         self.bar: tqdm | None = None
 
     def translate(self, inputs: Sequence[Path], output: Path, settings: dict[str, Any]) -> None:
@@ -220,9 +220,7 @@ class _Session:
         for offset, translation in enumerate(translations):
             self._count(number + offset, translation)
             if self.pages is not None:
-                maps = translation.outputs[0].attention or []
-                plain = [(source, target, weights.numpy()) for source, target, weights in maps]
-                self.pages.add(number + offset + 1, translation.outputs[0].text, plain)
+                self.pages.add(number + offset, chunk[offset].text, chosen[offset] if chosen else "", translation)
         written = zip(chunk, translations, strict=True)
         return "".join(self.format.write(number + i, line, result) for i, (line, result) in enumerate(written))
 
@@ -244,6 +242,8 @@ class _Session:
     def report(self) -> None:
         if self.pages is not None:
             self.pages.close()
+            if self.pages.note:
+                say(f"Note: {self.options.attention / 'index.html'}: {self.pages.note}")
         if self.num_split > SHOWN_WARNINGS:
             say(f"Warning: {self.num_split} long lines in all were translated in parts.")
         if self.num_left and not self.options.quiet:
@@ -260,9 +260,9 @@ class _Session:
             )
 
 
-def _open_pages(folder: Path | None) -> "AttentionPages | None":
+def _open_pages(folder: Path | None, translator: Translator) -> "TranslationPages | None":
     if folder is None:
         return None
-    from translator.plots.attention import AttentionPages  # matplotlib is slow to load, and only needed here
+    from translator.translate_pages import TranslationPages  # matplotlib is slow to load, and only needed here
 
-    return AttentionPages(folder)
+    return TranslationPages(folder, translator)

@@ -34,6 +34,7 @@ def inspect_line(
     num_runners_up: int = 5,
     need_heads: bool = False,
     need_beam: bool = False,
+    number: int = 0,
 ) -> dict[str, Any]:
     """A translation with its inner workings, as values that JSON can hold.
 
@@ -41,14 +42,13 @@ def inspect_line(
     `prefix` is what the translation begins with: that of the line, or a list with one for each segment. Hypotheses are
     searched for as the translator does, with its engine if it has one. Probabilities and attention always come from
     torch, which is fed the finished hypotheses, and the beam is that of torch's search; it is None where there is none,
-    in greedy search and sampling.
+    in greedy search and sampling. `number` is the line's in its text, counted from 0, on which samples depend.
     """
     own = copy.copy(translator)  # the options of the caller's translator stay as they are
     if num_hypotheses is not None:
         own.options = translator.options.changed(num_hypotheses=num_hypotheses)
-    is_text = isinstance(prefix, str)
-    parts = own.parts([line], [prefix] if is_text else None, 0)
-    if not is_text:
+    parts = own.parts([line], [prefix] if isinstance(prefix, str) else None, number)
+    if not isinstance(prefix, str):
         for part, text in zip(parts, prefix, strict=False):
             (part.prefix,) = own.tokenizer.encode_target([own.normalize(text) if own.normalize else text])
     own.find_hypotheses(parts)
