@@ -21,7 +21,7 @@ from translator.serve.refusals import Refusal
 
 TEXTS = [
     "A man reads a book.", "", "Two dogs run through the snow.", "猫", "The house is red.\n\nAnna has 12 cats.",
-    "Anna " * 30, "x", "The red house reads 12 books through the snow. A dog runs.", "Ünïcödé & <b>",
+    "Anna " * 9, "x", "The red house reads 12 books through the snow. A dog runs.", "Ünïcödé & <b>",
 ]  # fmt: skip
 OPTIONS: list[dict[str, Any]] = [
     {}, {"beam_size": 1}, {"beam_size": 4, "alpha": 0.5}, {"sample": True, "seed": 7}, {"no_repeat_ngram": 2},
@@ -106,7 +106,7 @@ def test_every_client_gets_what_translate_gives_whatever_its_neighbours(
             return str(model_server.post("/v1/translate", body).json["text"])
         return str(model_server.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"])
 
-    cases = [(number, text) for text in TEXTS for number in range(len(OPTIONS))] * 2
+    cases = [(number, text) for text in TEXTS for number in range(len(OPTIONS))]
     before = model_server.metric("batch_requests_count")
     with ThreadPoolExecutor(16) as clients:
         answers = list(clients.map(ask, cases))

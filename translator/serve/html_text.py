@@ -21,8 +21,10 @@ class HtmlText(HTMLParser):
         self._places: list[int] = []  # where the stretches go
         self.texts: list[str] = []
         self._kept: list[str] = []  # the element that is left alone, and those of the same name within it
+        self._data: list[str] = []  # text since the latest tag; the parser gives it in pieces
         self.feed(document)
         self.close()
+        self._end_text()
 
     def joined(self, translations: Sequence[str]) -> str:
         parts = list(self._parts)
@@ -31,6 +33,7 @@ class HtmlText(HTMLParser):
         return "".join(parts)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._end_text()
         self._parts.append(self.get_starttag_text() or "")
         if tag in VOID:
             return
@@ -40,15 +43,22 @@ class HtmlText(HTMLParser):
             self._kept.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._end_text()
         self._parts.append(self.get_starttag_text() or "")
 
     def handle_endtag(self, tag: str) -> None:
+        self._end_text()
         self._parts.append(f"</{tag}>")
         if self._kept and tag == self._kept[0]:
             self._kept.pop()
 
     def handle_data(self, data: str) -> None:
+        self._data.append(data)
+
+    def _end_text(self) -> None:
+        data = "".join(self._data)
         text = " ".join(data.split())
+        self._data.clear()
         if self._kept:
             is_raw = self._kept[0] in ("script", "style")
             self._parts.append(data if is_raw else html.escape(data, quote=False))
@@ -62,15 +72,19 @@ class HtmlText(HTMLParser):
             self.texts.append(text)
 
     def handle_comment(self, data: str) -> None:
+        self._end_text()
         self._parts.append(f"<!--{data}-->")
 
     def handle_decl(self, decl: str) -> None:
+        self._end_text()
         self._parts.append(f"<!{decl}>")
 
     def handle_pi(self, data: str) -> None:
+        self._end_text()
         self._parts.append(f"<?{data}>")
 
     def unknown_decl(self, data: str) -> None:
+        self._end_text()
         self._parts.append(f"<![{data}]>")
 
 

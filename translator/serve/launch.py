@@ -37,8 +37,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> list[Model]:
-    from translator.serve.torch_model import load_model
+    from translator.serve.torch_model import load_model, set_threads
 
+    if options.threads:
+        set_threads(options.threads)
     models: list[Model] = []
     folders: Sequence[Path] = options.model or [DEFAULT_MODEL]
     for folder in folders:
