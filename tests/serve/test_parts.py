@@ -30,7 +30,7 @@ def test_lines_put_together_again_are_the_text(text: str) -> None:
     [
         ("plain &lt; text", ["plain < text"]),
         ("<p>a\n  b</p> <!-- no --> <i>c</i>", ["a b", "c"]),
-        ("<pre>x y</pre><code>z</code><style>p {}</style>a", ["a"]),
+        ("<pre>x y</pre><p><code>z</code></p><style>p {}</style>a", ["a"]),
         ('<div class="b notranslate"><div>x</div>y</div>z', ["z"]),
         ("<ul><li>one<li>two</ul> – <br>", ["one", "two"]),
         ("<!doctype html><a title='no'>yes</a><?pi?>", ["yes"]),
@@ -43,6 +43,22 @@ def test_html_is_cut_into_texts_and_markup(document: str, texts: list[str]) -> N
     assert cut.texts == texts
     expected = document.replace("a < b <c", "a &lt; b &lt;c")
     assert " ".join(cut.joined(cut.texts).split()) == " ".join(expected.split())
+
+
+@pytest.mark.parametrize(
+    ("document", "tag"),
+    [
+        ("a <b>b</b> c", "b"),
+        ("<p><em>a</em> b</p>", "em"),
+        ("press <kbd>x</kbd>", "kbd"),
+        ("<p><b>a</b></p><p><i>b</i>.</p>", None),
+        ("<li><a href='/'>a</a></li> <li><a>b</a></li>", None),
+        ("a<br>b", None),
+        ("<b>a</b>", None),
+    ],
+)
+def test_a_tag_in_the_middle_of_a_sentence_is_noticed(document: str, tag: str | None) -> None:
+    assert HtmlText(document).interrupted_by == tag
 
 
 def test_a_translation_cannot_add_markup() -> None:

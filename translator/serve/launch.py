@@ -32,6 +32,7 @@ def run(options: argparse.Namespace) -> None:
         app = application(service)
         for model in models:
             say(f"{model.source} into {model.target}: {model.description}")
+        listener.listen()
         say(f"Listening on {address(listener)}; Ctrl-C ends.")
         serve(app, service, listener)
 
