@@ -41,7 +41,7 @@ ALLOWED = {
     "report": {"__version__", "report", "config", "data", "decoding", "evaluation", "models.base", "runs", "schema"}
     | EVERYWHERE,
     "serve": {
-        *{"__version__", "serve", "api", "config", "decoding", "inspection", "runs", "schema"},
+        *{"__version__", "serve", "api", "config", "decoding", "inspection", "kernels.allocator", "runs", "schema"},
         *{"report.charts", "report.html"},  # what all pages share
         *EVERYWHERE,
     },

@@ -62,9 +62,12 @@ def test_the_language_of_each_text_is_detected_among_those_with_a_model(server: 
 
 
 def test_tags_of_html_stay(server: RunningServer) -> None:
-    document = '<p class="a">one <b>two &amp; 3</b></p>\n<script>let a = "b"</script><br/><p translate="no">four</p>'
+    document = '<p class="a">one</p><p><b>two &amp; 3</b>.</p>\n<script>let a = "b"</script><p translate="no">4</p>'
     answer = server.post("/translate", {"q": document, "source": "en", "target": "de", "format": FORMATS[1]})
     assert answer.json["translatedText"] == document.replace("one", "ONE").replace("two", "TWO")
+    refused = server.post("/translate", {"q": "a <b>b</b>", "source": "en", "target": "de", "format": "html"})
+    assert refused.status == 400
+    assert "(<b>) cannot be translated well" in refused.json["error"]
 
 
 @pytest.mark.parametrize(

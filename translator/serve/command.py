@@ -60,6 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Only now, so that --help and mistyped options are answered at once.
         from translator.export.extras import load
 
-        load("translator.serve.launch", "translate-serve", "serve").run(options)
+        load("translator.serve.launch", "the server", "serve").run(options)
 
     return exit_code("translate-serve", run)

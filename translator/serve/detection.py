@@ -1,13 +1,19 @@
 """Which of the languages that can be translated a text is written in."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
+from py3langid.langid import MODEL_FILE, LanguageIdentifier  # type: ignore[import-untyped]
 
 from translator.languages import language_subtag
 
 LONGEST_TEXT = 2_000  # characters looked at; more make no difference
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 class Detected(NamedTuple):
@@ -24,7 +30,7 @@ class Detector:
 
     def __init__(self, languages: Sequence[str]) -> None:
         self.languages = list(languages)
-        self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        self._identifier = _identifier()
 
     def rank(self, text: str, languages: Sequence[str] | None = None) -> list[Detected]:
         """The languages, or those of the models, likeliest first."""

@@ -32,13 +32,16 @@ def run(options: argparse.Namespace) -> None:
         app = application(service)
         for model in models:
             say(f"{model.source} into {model.target}: {model.description}")
+        listener.listen()
         say(f"Listening on {address(listener)}; Ctrl-C ends.")
         serve(app, service, listener)
 
 
 def _load(options: argparse.Namespace) -> list[Model]:
-    from translator.serve.torch_model import load_model
+    from translator.serve.torch_model import load_model, set_threads
 
+    if options.threads:
+        set_threads(options.threads)
     models: list[Model] = []
     folders: Sequence[Path] = options.model or [DEFAULT_MODEL]
     for folder in folders:

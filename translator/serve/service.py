@@ -108,6 +108,13 @@ class Service:
         self.check_texts(texts)
         choices = [self.choose(text, source, target) for text in texts]
         documents = [HtmlText(text) if is_html else None for text in texts]
+        for document in documents:
+            if document is not None and document.interrupted_by:
+                raise Refusal(
+                    400,
+                    f"format: html with a tag in the middle of a sentence (<{document.interrupted_by}>) cannot be "
+                    "translated well; leave such tags out, or send text",
+                )
         cut = [
             TextLines(document.texts, []) if document else text_lines(text)
             for document, text in zip(documents, texts, strict=True)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from translator.api import Translator
 from translator.config import load_file
 from translator.decoding.interfaces import Translation
@@ -11,7 +13,9 @@ from translator.decoding.line_translator import LineTranslator
 from translator.decoding.output import one_line
 from translator.decoding.segments import split_sentences
 from translator.inspection.inspect import inspect_line
-from translator.runs.directory import RunDirectory
+from translator.kernels.allocator import keep_memory
+from translator.runs.directory import RunDirectory, find_weights
+from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.serve.models import Candidate, Details, Prefix, Result
 
@@ -79,7 +83,18 @@ def _result(translation: Translation) -> Result:
 
 def load_model(folder: Path, device: str, *, engine: str, int8: bool, options: dict[str, Any]) -> TorchModel:
     """The finished model of a run, with the languages that its configuration names."""
+    folder = resolve_run(folder)
+    find_weights(folder)  # what is not a run is refused by name
     config = load_file(RunDirectory(folder).config)
     translator = Translator.load(folder, device, engine=engine, int8=int8, **options)
+    if translator.device.type == "cpu":
+        keep_memory()
     used = translator.engine.name if translator.engine is not None else f"torch on {translator.device}"
-    return TorchModel(translator, config.data.source, config.data.target, f"{config.model.kind}, {used}")
+    description = f"{config.model.kind}, {used}"
+    if RunDirectory(folder).is_unfinished:
+        description += "; it has not finished training, these are its best weights so far"
+    return TorchModel(translator, config.data.source, config.data.target, description)
+
+
+def set_threads(number: int) -> None:
+    torch.set_num_threads(number)
