@@ -138,14 +138,27 @@ def test_sampling_depends_on_the_seed_alone(translate: TranslateCommand) -> None
 def test_attention_maps_are_written_as_pictures_and_as_a_page(translate: TranslateCommand, tmp_path: Path) -> None:
     code, out, _ = translate("--attention", "maps", stdin="a <b>\n\n狗 $x\n".encode())
     assert (code, out) == (0, "A <B>\n\n狗 $X\n".encode())
-    assert sorted(path.name for path in (tmp_path / "maps").iterdir()) == ["000001.png", "000003.png", "index.html"]
+    names = ["000001.png", "000003.png", "index.html", "maps.html"]
+    assert sorted(path.name for path in (tmp_path / "maps").iterdir()) == names
     assert (tmp_path / "maps/000003.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "maps/index.html").read_text(encoding="utf-8")
+    page = (tmp_path / "maps/maps.html").read_text(encoding="utf-8")
     assert page.count("<table>") == page.count("</table>") == 2
     assert "A &lt;B&gt;" in page
     assert "狗" in page
     assert "<script" not in page
     assert "http" not in page
+
+
+def test_the_page_has_what_was_written(translate: TranslateCommand, tmp_path: Path) -> None:
+    (tmp_path / "prefix").write_text("zz\n\n\n", encoding="utf-8")
+    options = ("--attention", "maps", "--sample", "--temperature", "3", "--prefix", "prefix", "--quiet")
+    code, out, err = translate(*options, stdin=b"one two\n\nx\n")
+    assert (code, err) == (0, "")
+    text = (tmp_path / "maps/index.html").read_text(encoding="utf-8")
+    data = json.loads(text.split('id="translations">')[1].split("</script>")[0])
+    assert [line["line"] for line in data] == [1, 2, 3]
+    assert [line["text"] for line in data] == out.decode().split("\n")[:-1]
+    assert data[0]["text"].startswith("ZZ")
 
 
 def test_links_pipes_and_devices_stay_what_they_are(translate: TranslateCommand, tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--alignments", action="store_true", help="write word alignments from attention, as source-target pairs from 0"
     )
     group.add_argument(
-        "--attention", type=Path, metavar="DIR", help="write attention maps: a PNG for each line, and index.html"
+        "--attention",
+        type=Path,
+        metavar="DIR",
+        help="write a page to look into the translations (index.html), and maps of attention: PNGs and maps.html",
     )
     group.add_argument("--resume", action="store_true", help="continue an output that was interrupted")
     group.add_argument("--stream", action="store_true", help="answer every line as soon as it arrives")

@@ -38,7 +38,7 @@ from translator.schema.flags import given, naming_flags
 from translator.schema.rerank import RerankOptions
 
 if TYPE_CHECKING:
-    from translator.plots.attention import AttentionPages
+    from translator.translate_pages import TranslationPages
 
 DEFAULT_MODEL = Path("runs/latest")
 SHOWN_WARNINGS = 5
@@ -102,7 +102,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
     if len(set(targets)) < len(targets):
         raise UserError(f"-o {output}: two of the files have the same name and would overwrite each other")
     if options.attention:
-        destinations.append(Destination("--attention", options.attention / "index.html"))
+        destinations += [Destination("--attention", options.attention / name) for name in ("index.html", "maps.html")]
     protect_inputs(destinations, [*files, *prefixes])
     for destination in destinations:
         require_writable(destination)
@@ -160,7 +160,7 @@ class Session:
         self.num_lines = self.num_sentences = self.num_pieces = self.num_split = self.num_left = 0
         self.num_without_terms = 0
         self.seconds = 0.0
-        self.pages = _open_pages(options.attention)
+        self.pages = _open_pages(options.attention, translator)
         self.bar: tqdm | None = None
 
     def translate(self, inputs: Sequence[Path], output: Path, settings: dict[str, Any]) -> None:
@@ -241,9 +241,7 @@ class Session:
         for offset, translation in enumerate(translations):
             self._count(number + offset, translation)
             if self.pages is not None:
-                maps = translation.outputs[0].attention or []
-                plain = [(source, target, weights.numpy()) for source, target, weights in maps]
-                self.pages.add(number + offset + 1, translation.outputs[0].text, plain)
+                self.pages.add(number + offset, chunk[offset].text, chosen[offset] if chosen else "", translation)
         written = zip(chunk, translations, strict=True)
         return "".join(self.format.write(number + i, line, result) for i, (line, result) in enumerate(written))
 
@@ -272,6 +270,8 @@ class Session:
     def report(self) -> None:
         if self.pages is not None:
             self.pages.close()
+            if self.pages.note:
+                say(f"Note: {self.options.attention / 'index.html'}: {self.pages.note}")
         if self.num_split > SHOWN_WARNINGS:
             say(f"Warning: {self.num_split} long lines in all were translated in parts.")
         if self.num_without_terms > SHOWN_WARNINGS:
@@ -291,9 +291,9 @@ class Session:
             )
 
 
-def _open_pages(folder: Path | None) -> "AttentionPages | None":
+def _open_pages(folder: Path | None, translator: Translator) -> "TranslationPages | None":
     if folder is None:
         return None
-    from translator.plots.attention import AttentionPages  # matplotlib is slow to load, and only needed here
+    from translator.translate_pages import TranslationPages  # matplotlib is slow to load, and only needed here
 
-    return AttentionPages(folder)
+    return TranslationPages(folder, translator)

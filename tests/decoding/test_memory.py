@@ -73,8 +73,8 @@ def test_batches_become_smaller_before_anything_is_refused(monkeypatch: pytest.M
     tokenizer = ByteTokenizer()
     translator = LineTranslator(CopyModel(tokenizer.target_vocab_size), tokenizer, options=SearchOptions(beam_size=4))
     sizes: list[int] = []
-    found = translator._tensors
-    monkeypatch.setattr(translator, "_tensors", lambda ids: (sizes.append(len(ids)), found(ids))[1])
+    found = translator.tensors
+    monkeypatch.setattr(translator, "tensors", lambda ids: (sizes.append(len(ids)), found(ids))[1])
     lines = [f"line {number}" for number in range(40)]
     with_room = translator.translate(lines)
     assert max(sizes) >= 20

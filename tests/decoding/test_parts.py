@@ -31,7 +31,7 @@ def test_seeds_depend_on_the_place_in_the_whole_text() -> None:
 def part_with(*texts: str) -> Part:
     hypotheses = [Hypothesis(TOKENIZER.encode_target([text])[0], -1.0 - rank, -0.5) for rank, text in enumerate(texts)]
     forced = [Forced(-1.0, [], torch.eye(len(hypothesis.ids) + 1)) for hypothesis in hypotheses]
-    return Part(0, TOKENIZER.encode_source([texts[0]])[0], 0, [], True, hypotheses=hypotheses, forced=forced)
+    return Part(0, texts[0], TOKENIZER.encode_source([texts[0]])[0], 0, [], True, hypotheses=hypotheses, forced=forced)
 
 
 def test_the_best_of_each_part_form_the_best() -> None:

@@ -87,6 +87,7 @@ def beam_search(
     options: SearchOptions,
     constraints: Constraints,
     before_step: Callable[[], None],
+    record: Callable[..., None] | None = None,  # told of each step's candidates; see inspection/beam_tree.py
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of every sentence, best first; at least one, at most `options.num_hypotheses`."""
     beam_size, device = options.beam_size, source.device
@@ -120,6 +121,8 @@ def beam_search(
 
         # The K best that go on, still best first.
         going_on = torch.sort(ends, dim=1, stable=True).indices[:, :beam_size]  # (A, K)
+        if record is not None:
+            record(values, parents, pieces, accepted, going_on)
         scores = values.gather(1, going_on).masked_fill(ends.gather(1, going_on), -torch.inf)
         parents, pieces = parents.gather(1, going_on), pieces.gather(1, going_on)
         best_possible = scores[:, 0] / length_penalty(constraints.max_length + 1, options)  # (A,)

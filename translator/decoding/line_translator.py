@@ -97,7 +97,24 @@ class LineTranslator:
         Each translation begins with its line's prefix. `first_line` is the number of the first of these lines in the
         whole text: samples depend on a line's number, but not on how the text is divided into calls.
         """
-        parts = self._parts(lines, prefixes, first_line)
+        parts = self.parts(lines, prefixes, first_line)
+        self.find_hypotheses(parts, need_attention=need_alignment or need_attention, advance=advance)
+        by_line: dict[int, list[Part]] = {}
+        for part in parts:
+            by_line.setdefault(part.line, []).append(part)
+        return [
+            self.assemble(by_line[line], need_alignment, need_attention) if line in by_line else BLANK
+            for line in range(len(lines))
+        ]
+
+    def find_hypotheses(
+        self,
+        parts: Sequence[Part],
+        *,
+        need_attention: bool = False,
+        advance: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """Gives every part its hypotheses and, if asked for, what the model attended to in each of them."""
         with evaluation_mode(self.model):
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
@@ -110,7 +127,7 @@ class LineTranslator:
             indices = batches_by_length([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
             engine = self.engine if self.engine is not None and self.engine.accepts(options) else None
-            forbidden = self._forbidden()
+            forbidden = self.forbidden()
 
             def work(batch: list[Part], abandoned: Callable[[], bool]) -> None:
                 if engine is not None:
@@ -123,18 +140,11 @@ class LineTranslator:
                     part.hypotheses = rank(part.hypotheses)
                 if reranker is not None:
                     self._rerank(reranker, batch)
-                if need_alignment or need_attention:
+                if need_attention:
                     self._attend(batch)
                 advance(sum(part.is_first for part in batch))
 
             for_each(work, batches, self.device, at_most=num_together)
-        by_line: dict[int, list[Part]] = {}
-        for part in parts:
-            by_line.setdefault(part.line, []).append(part)
-        return [
-            self._assemble(by_line[line], need_alignment, need_attention) if line in by_line else BLANK
-            for line in range(len(lines))
-        ]
 
     def score(self, sources: Sequence[str], targets: Sequence[str], *, need_attention: bool = False) -> list[Forced]:
         """The log-probability of each piece of given translations, and attention on request."""
@@ -144,7 +154,7 @@ class LineTranslator:
         lengths = [max(len(s), len(t) + 1) for s, t in zip(source_ids, target_ids, strict=True)]
         with evaluation_mode(self.model):
             for batch in batches_by_length(lengths, self.options.batch_tokens):
-                source, mask = self._tensors([source_ids[index] for index in batch])
+                source, mask = self.tensors([source_ids[index] for index in batch])
                 chosen = [target_ids[index] for index in batch]
                 scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
                 for index, result in zip(batch, scored, strict=True):
@@ -170,7 +180,7 @@ class LineTranslator:
         encoded = self.tokenizer.encode_source([self._normalized(text) for text in texts])
         return [[*self.source_tags, *ids] for ids in encoded]
 
-    def _forbidden(self) -> Spellings:
+    def forbidden(self) -> Spellings:
         """The spellings of the forbidden words; computed again when the words change."""
         if self.options.forbid != self._spelled[0]:
             spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
@@ -187,7 +197,7 @@ class LineTranslator:
     def _normalized(self, text: str) -> str:
         return self.normalize(text) if self.normalize else text
 
-    def _parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[Part]:
+    def parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[Part]:
         forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes]) if prefixes else None
         parts = divide(
             [self._normalized(line).strip() for line in lines],
@@ -202,7 +212,7 @@ class LineTranslator:
             self._require_terms(parts)
         return parts
 
-    def _tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
+    def tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
         source = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(row) for row in ids], batch_first=True, padding_value=PAD
         )
@@ -253,7 +263,7 @@ class LineTranslator:
     def _search(
         self, parts: list[Part], options: SearchOptions, forbidden: Spellings, abandoned: Callable[[], bool]
     ) -> None:
-        source, mask = self._tensors([part.ids for part in parts])
+        source, mask = self.tensors([part.ids for part in parts])
         prefixes = [part.prefix for part in parts] if any(part.prefix for part in parts) else None
         before_step = partial(self._stop_if_interrupted, abandoned)
         required = [part.terms.required for part in parts if part.terms.required is not None]
@@ -286,14 +296,14 @@ class LineTranslator:
 
     def _attend(self, parts: list[Part]) -> None:
         """Feeds finished outputs to the model once more, so that the search need not keep track of attention."""
-        source, mask = self._tensors([part.ids for part in parts])
+        source, mask = self.tensors([part.ids for part in parts])
         for rank in range(max(len(part.hypotheses) for part in parts)):
             targets = [part.hypothesis(rank).ids for part in parts]
             scored = score_targets(self.model, source, mask, targets, need_attention=True)
             for part, forced in zip(parts, scored, strict=True):
                 part.forced.append(forced)
 
-    def _assemble(self, parts: list[Part], need_alignment: bool, need_attention: bool) -> Translation:
+    def assemble(self, parts: list[Part], need_alignment: bool, need_attention: bool) -> Translation:
         return join(
             parts,
             self.tokenizer,

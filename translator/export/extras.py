@@ -16,8 +16,9 @@ def load(module: str, needed_by: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if (error.name or "translator").split(".")[0] == "translator":
+        library = (error.name or "translator").split(".")[0]
+        if library == "translator":
             raise
         raise UserError(
-            f"{needed_by}: needs {error.name}, which is not installed; pip install 'translator[{extra}]'"
+            f"{needed_by}: needs {library}, which is not installed; pip install 'translator[{extra}]'"
         ) from error

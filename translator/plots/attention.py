@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from translator.errors import UserError
 from translator.plots.fonts import fonts_for, warn_of_missing
 
+PAGE = "maps.html"
 LARGEST_SIDE = 60.0  # inches
 STYLE = """
 body { margin: 2rem; font-family: system-ui, sans-serif, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei" }
@@ -54,12 +55,12 @@ def _plain(text: str) -> str:
 
 
 class AttentionPages:
-    """A folder with an image of each line's attention and a page, index.html, with all the maps."""
+    """A folder with an image of each line's attention and a page without scripts, maps.html, with all the maps."""
 
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self.page = (folder / "index.html").open("w", encoding="utf-8")
+            self.page = (folder / PAGE).open("w", encoding="utf-8")
         except OSError as error:
             raise UserError(f"--attention {folder}: cannot be written ({error.strerror or error})") from None
         self.folder = folder
@@ -71,7 +72,7 @@ class AttentionPages:
             suffix = f"-{part}" if len(maps) > 1 else ""
             figure = attention_figure(source, target, weights)
             _draw(functools.partial(figure.savefig, self.folder / f"{number:06d}{suffix}.png"))
-            warn_of_missing("".join([*source, *target]), f"{self.folder / 'index.html'} shows them all.")
+            warn_of_missing("".join([*source, *target]), f"{self.folder / PAGE} shows them all.")
             self.page.write(html_map(f"{number}{suffix}. {heading}", source, target, weights))
         self.page.flush()
 

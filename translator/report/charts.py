@@ -110,7 +110,6 @@ def attention_maps(title: str, maps: Sequence[dict[str, Any]]) -> Markup:
     packed = []
     for one in maps:
         weights = np.array(one["weights"], dtype=np.float64)  # (L, H, T, S)
-        bytes_ = np.clip(np.round(weights * 255), 0, 255).astype(np.uint8).tobytes()
         packed.append(
             {
                 "line": one["line"],
@@ -118,10 +117,16 @@ def attention_maps(title: str, maps: Sequence[dict[str, Any]]) -> Markup:
                 "target": one["target"],
                 "layers": weights.shape[0],
                 "heads": weights.shape[1],
-                "packed": base64.b64encode(bytes_).decode(),
+                "packed": packed_weights(weights),
             }
         )
     return chart("heads", title, {"maps": packed})
+
+
+def packed_weights(weights: np.ndarray) -> str:
+    """Weights between 0 and 1 as text with a byte for each, which assets/charts.js unpacks."""
+    bytes_ = np.clip(np.round(weights * 255), 0, 255).astype(np.uint8).tobytes()
+    return base64.b64encode(bytes_).decode()
 
 
 def number_text(value: float | None, digits: int, *, percent: bool = False) -> str:

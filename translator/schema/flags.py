@@ -3,18 +3,23 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
 from translator.errors import OptionError, UserError
 from translator.schema.options import Options, declaration, is_enum
 
 
-def add_arguments(group: "argparse._ArgumentGroup", schema: type[Options]) -> None:
-    """Adds a flag for every option. Flags not given are left out of the namespace, so they have no default here."""
+def add_arguments(group: "argparse._ArgumentGroup", schema: type[Options], *, show_defaults: bool = False) -> None:
+    """Adds a flag for every option. Flags not given are left out of the namespace, so they have no default here.
+
+    `show_defaults` is for options whose defaults are those of the schema, rather than of a run's configuration.
+    """
     for one in fields(schema):
         hint = get_type_hints(schema)[one.name]
         text = declaration(one).help.replace("%", "%%")
+        if show_defaults and one.default not in (MISSING, ""):
+            text += f"; default: {one.default}"
         common: dict[str, Any] = {"dest": one.name, "help": text, "default": argparse.SUPPRESS}
         if hint is bool:
             group.add_argument(flag(one), action=argparse.BooleanOptionalAction, **common)

@@ -256,7 +256,9 @@ const Charts = (() => {
   }
 
   // ---- attention of all layers and heads ----
+  // The weights come packed in a page, and as nested lists from a server.
   function unpack(map) {
+    if (map.weights) return (layer, head) => map.weights[layer][head];
     const bytes = atob(map.packed);
     const [rows, columns] = [map.target.length, map.source.length];
     return (layer, head) => {
@@ -307,7 +309,8 @@ const Charts = (() => {
       gallery.append(button);
     });
     const large = make("div", { class: "large" });
-    plot.append(make("label", { class: "control" }, "Sentence ", choice), ...(grids.length > 1 ? [gallery] : []), large);
+    if (spec.maps.length > 1) plot.append(make("label", { class: "control" }, "Sentence ", choice));
+    plot.append(...(grids.length > 1 ? [gallery] : []), large);
     const chosen = grids[state.grid];
     heatmap(large, { title: `attention, ${chosen.name}`, rows: map.target, columns: map.source, values: chosen.values, maximum: 1, digits: 2, cell: 26, plain: true });
   }
@@ -332,5 +335,5 @@ const Charts = (() => {
     });
   }
 
-  return { make, shape, format, draw, drawAll, show, hide };
+  return { make, shape, format, draw, drawAll, show, hide, interactive, heads };
 })();

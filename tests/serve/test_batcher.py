@@ -1,0 +1,214 @@
+"""Requests translated together: the same results as alone, nobody held up or harmed by a neighbour."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.servers import RunningServer
+from translator import Translator
+from translator.errors import Interrupted
+from translator.schema.decode import SearchOptions
+from translator.serve.batcher import Batcher, QueueFullError
+from translator.serve.jobs import Job, Task
+from translator.serve.metrics import Metrics
+from translator.serve.models import Candidate, Details, Prefix, Result
+from translator.serve.refusals import Refusal
+
+TEXTS = [
+    "A man reads a book.", "", "Two dogs run through the snow.", "猫", "The house is red.\n\nAnna has 12 cats.",
+    "Anna " * 9, "x", "The red house reads 12 books through the snow. A dog runs.", "Ünïcödé & <b>",
+]  # fmt: skip
+OPTIONS: list[dict[str, Any]] = [
+    {}, {"beam_size": 1}, {"beam_size": 4, "alpha": 0.5}, {"sample": True, "seed": 7}, {"no_repeat_ngram": 2},
+]  # fmt: skip
+
+
+class Recorder:
+    """A model that notes what it is given and can be held up."""
+
+    source, target, description, joiner = "en", "de", "recorder", " "
+
+    def __init__(self) -> None:
+        self.options = SearchOptions(batch_tokens=10)
+        self.calls: list[list[str]] = []
+        self.gate = threading.Event()
+        self.interrupted = False
+
+    def check_options(self, options: SearchOptions) -> None: ...
+
+    def count_pieces(self, lines: Sequence[str]) -> list[int]:
+        return [1] * len(lines)
+
+    def split_sentences(self, line: str) -> list[str]:
+        return [line]
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        options: SearchOptions,
+        *,
+        prefixes: Sequence[Prefix] | None = None,
+        split_sentences: bool = False,
+        details: Details | None = None,
+        first_line: int = 0,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> list[Result]:
+        self.calls.append(list(lines))
+        while not self.gate.wait(0.005):
+            if interrupted():
+                self.interrupted = True
+                raise Interrupted
+        if "bad" in lines:
+            raise RuntimeError("a secret")
+        return [Result([Candidate(line.upper(), 0.0)]) for line in lines]
+
+
+def run(work: Callable[[Batcher, Recorder], Coroutine[Any, Any, None]], **options: Any) -> None:
+    async def main() -> None:
+        model = Recorder()
+        batcher = Batcher(Metrics(), **({"max_queue": 100, "wait_seconds": 0.0} | options))
+        batcher.start()
+        try:
+            await asyncio.wait_for(work(batcher, model), 60)
+        finally:
+            model.gate.set()
+            batcher.close(10)
+
+    asyncio.run(main())
+
+
+async def collected(job: Job) -> list[str]:
+    return [result.text() async for result in job.results()]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.002)
+
+
+def test_every_client_gets_what_translate_gives_whatever_its_neighbours(
+    model_server: RunningServer, small_run: Path
+) -> None:
+    expected = {}
+    for number, options in enumerate(OPTIONS):
+        translator = Translator.load(small_run, "cpu", **options)
+        expected |= {(number, text): "\n".join(translator.translate(text.split("\n"))) for text in TEXTS}
+
+    def ask(case: tuple[int, str]) -> str:
+        number, text = case
+        body = {"text": text, "target": "de", "split_sentences": False, "options": OPTIONS[number]}
+        if number:
+            return str(model_server.post("/v1/translate", body).json["text"])
+        return str(model_server.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"])
+
+    cases = [(number, text) for text in TEXTS for number in range(len(OPTIONS))]
+    before = model_server.metric("batch_requests_count")
+    with ThreadPoolExecutor(16) as clients:
+        answers = list(clients.map(ask, cases))
+    assert answers == [expected[case] for case in cases]
+    assert model_server.metric("batch_requests_count") - before < len(cases), "some were translated together"
+
+
+def test_lines_of_several_requests_share_a_batch_and_a_long_text_does_not_hold_up_a_short_one() -> None:
+    async def work(batcher: Batcher, model: Recorder) -> None:
+        task = Task(model, model.options)
+        first = Job(task, ["first"])
+        batcher.submit([first])
+        await until(lambda: len(model.calls) == 1)
+        long, short = Job(task, [f"line {i}" for i in range(25)]), Job(task, ["short", "shorter"])
+        other = Job(Task(model, model.options.changed(beam_size=2)), ["other options"])
+        batcher.submit([long])
+        batcher.submit([other])
+        batcher.submit([short])
+        model.gate.set()
+        assert await collected(long) == [f"LINE {i}" for i in range(25)]
+        assert (await collected(short), await collected(other)) == (["SHORT", "SHORTER"], ["OTHER OPTIONS"])
+        assert model.calls[1] == ["line 0", *(f"line {i}" for i in range(1, 8)), "short", "shorter"]
+        assert model.calls[2] == ["other options"], "it had waited longer than what is left of the long text"
+        assert [len(call) for call in model.calls[3:]] == [10, 7]
+
+    run(work)
+
+
+def test_a_failing_request_fails_alone() -> None:
+    async def work(batcher: Batcher, model: Recorder) -> None:
+        task = Task(model, model.options)
+        batcher.submit([Job(task, ["first"])])
+        await until(lambda: len(model.calls) == 1)
+        jobs = [Job(task, lines) for lines in (["good"], ["fine", "bad"], ["well"])]
+        for job in jobs:
+            batcher.submit([job])
+        model.gate.set()
+        assert (await collected(jobs[0]), await collected(jobs[2])) == (["GOOD"], ["WELL"])
+        with pytest.raises(RuntimeError):
+            await collected(jobs[1])
+        last = Job(task, ["after"])
+        batcher.submit([last])
+        assert await collected(last) == ["AFTER"]
+
+    run(work)
+
+
+def test_cancelled_work_leaves_the_queue_and_a_search_for_nobody_is_given_up() -> None:
+    async def work(batcher: Batcher, model: Recorder) -> None:
+        task = Task(model, model.options)
+        running, waiting, wanted = Job(task, ["running"]), Job(task, ["waiting"]), Job(task, ["wanted"])
+        batcher.submit([running])
+        await until(lambda: len(model.calls) == 1)
+        batcher.submit([waiting])
+        batcher.submit([wanted])
+        batcher.cancel(waiting)
+        batcher.cancel(running)
+        await until(lambda: model.interrupted)
+        model.gate.set()
+        assert await collected(wanted) == ["WANTED"]
+        assert model.calls == [["running"], ["wanted"]]
+
+    run(work)
+
+
+def test_the_queue_is_bounded() -> None:
+    async def work(batcher: Batcher, model: Recorder) -> None:
+        task = Task(model, model.options)
+        batcher.submit([Job(task, ["running"])])
+        await until(lambda: len(model.calls) == 1)
+        waiting = [Job(task, ["waiting"]) for _ in range(2)]
+        batcher.submit(waiting)
+        with pytest.raises(QueueFullError) as full:
+            batcher.submit([Job(task, ["too many"])])
+        assert 1 <= full.value.retry_after <= 60
+        batcher.cancel(waiting[0])
+        batcher.submit([Job(task, ["again"])])
+
+    run(work, max_queue=2)
+
+
+def test_a_streamed_text_is_translated_in_growing_parts() -> None:
+    async def work(batcher: Batcher, model: Recorder) -> None:
+        model.gate.set()
+        job = Job(Task(model, model.options), [str(i) for i in range(10)], is_streamed=True)
+        batcher.submit([job])
+        assert await collected(job) == [str(i) for i in range(10)]
+        assert [len(call) for call in model.calls] == [1, 2, 4, 3]
+
+    run(work)
+
+
+def test_an_empty_job_has_no_results_and_takes_no_place() -> None:
+    async def work(batcher: Batcher, model: Recorder) -> None:
+        job = Job(Task(model, model.options), [])
+        batcher.submit([job])
+        assert await collected(job) == []
+        assert model.calls == []
+
+    run(work)
+
+
+def test_refusals_carry_what_the_client_needs() -> None:
+    assert Refusal(429, "later", 3).headers == {"Retry-After": "3"}
+    assert Refusal(400, "never").headers == {}

@@ -1,0 +1,162 @@
+"""`translate-serve` as a process: what it refuses to start with, and how signals end it."""
+
+import json
+import re
+import signal
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.servers import wait_until
+from support.warm_python import Program
+from translator.serve import launch
+from translator.serve.command import main
+from translator.serve.running import address, listen
+
+# A translation begins by making the file `begun` and ends once there is a file `go`.
+HELD_UP = """
+import sys, time
+from pathlib import Path
+from translator.serve import torch_model
+
+translate = torch_model.TorchModel.translate
+
+def held_up(*arguments, **options):
+    Path("begun").touch()
+    while not Path("go").exists():
+        time.sleep(0.01)
+    return translate(*arguments, **options)
+
+torch_model.TorchModel.translate = held_up
+from translator.serve.command import main
+sys.exit(main())
+"""
+
+
+@contextmanager
+def started(run: Path, folder: Path) -> Iterator[tuple[Program, str]]:
+    """The running server and its address; text is translated once there is a file `go` in the folder."""
+    program = Program(HELD_UP, "--model", str(run), "--port", "0", "--threads", "1", cwd=folder)
+    try:
+        wait_until(lambda: "Listening on" in program.messages() or program.returncode is not None, 120)
+        found = re.search(r"Listening on (http://127\.0\.0\.1:\d+); Ctrl-C ends\.\n", program.messages())
+        assert found, program.messages()
+        yield program, found[1]
+    finally:
+        program.kill()
+
+
+def post(url: str) -> tuple[int, str]:
+    body = json.dumps({"q": "A man reads.", "source": "en", "target": "de"}).encode()
+    request = urllib.request.Request(f"{url}/translate", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as response:
+        return response.status, json.load(response)["translatedText"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_signal_answers_what_was_accepted(small_run: Path, tmp_path: Path, number: int) -> None:
+    with started(small_run, tmp_path) as (program, url), ThreadPoolExecutor(1) as clients:
+        accepted = clients.submit(post, url)
+        wait_until((tmp_path / "begun").exists)
+        program.send_signal(number)
+        port = int(url.rpartition(":")[2])
+        wait_until(lambda: refuses(port))
+        (tmp_path / "go").touch()
+        assert accepted.result()[0] == 200
+        assert program.wait(60) == 0
+        assert "Traceback" not in program.messages()
+
+
+def refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_the_second_signal_ends_at_once(small_run: Path, tmp_path: Path) -> None:
+    with started(small_run, tmp_path) as (program, url), ThreadPoolExecutor(1) as clients:
+        lost = clients.submit(post, url)
+        wait_until((tmp_path / "begun").exists)
+        program.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses(int(url.rpartition(":")[2])))
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(60) == 128 + signal.SIGTERM
+        with pytest.raises((urllib.error.URLError, ConnectionError)):
+            lost.result()
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], small_run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["--model", str(small_run), "--port", str(port)]) == 2
+    assert capsys.readouterr().err == (
+        f"translate-serve: --port {port}: cannot listen on 127.0.0.1 (Address already in use); give another port, or 0 "
+        "for any free one\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "nowhere"], "--model nowhere: no such directory; give the directory of a training run, "),
+        (["--model", "RUN", "--model", "RUN"], "--model RUN: RUN translates en into de as well; give one model for"),
+        (["--model", "RUN", "--api-keys", "nowhere"], "--api-keys nowhere: cannot be read (No such file or directory)"),
+        (["--model", "RUN", "--int8"], "--int8: torch computes in float32; add --engine ctranslate2"),
+        (["--model", "RUN", "--nbest", "9", "--beam", "2"], "--nbest 9: a beam of 2 cannot give more hypotheses"),
+    ],
+    ids=str,
+)
+def test_mistakes_get_one_line(
+    arguments: list[str], message: str, small_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(small_run) if argument == "RUN" else argument for argument in arguments]
+    assert main([*given, "--port", "0"]) == 2
+    error = capsys.readouterr().err
+    assert error.replace(str(small_run), "RUN").startswith(f"translate-serve: {message}")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--port", "70000"], "--port 70000: must be at most 65535"),
+        (["--max-characters", "0"], "--max-characters 0: must be at least 1"),
+        (["--beam", "x"], "--beam x: must be a whole number"),
+    ],
+    ids=str,
+)
+def test_values_out_of_range_are_refused_before_anything_is_loaded(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert capsys.readouterr().err == f"translate-serve: {message}\n"
+    assert Path("runs/latest") == launch.DEFAULT_MODEL
+
+
+def test_a_missing_library_is_named_with_what_to_install() -> None:
+    code = "import sys; sys.modules['starlette'] = None; from translator.serve.command import main; sys.exit(main())"
+    done = Program(code).finish()
+    assert (done.returncode, done.stderr) == (
+        2,
+        "translate-serve: the server: needs starlette, which is not installed; pip install 'translator[serve]'\n",
+    )
+
+
+def test_the_module_is_the_command() -> None:
+    code = (
+        "import runpy, sys; sys.argv = ['serve', '--help']; runpy.run_module('translator.serve', run_name='__main__')"
+    )
+    done = Program(code).finish()
+    assert done.returncode == 0
+    assert "--max-queue N" in done.stdout
+    with listen("127.0.0.1", 0) as listener:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address(listener))

@@ -1,0 +1,134 @@
+"""LibreTranslate's interface, with its own client and by hand."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from libretranslatepy import LibreTranslateAPI
+
+from support.servers import RunningServer, copier, running
+from translator.serve.libretranslate import FORMATS
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def test_the_real_client_is_answered(server: RunningServer) -> None:
+    client = LibreTranslateAPI(server.url)
+    assert client.translate("Guten Morgen, ihr Hühner!", "de", "en") == "GUTEN MORGEN, IHR HÜHNER!"
+    assert client.languages() == [
+        {"code": "de", "name": "German", "targets": ["en"]},
+        {"code": "en", "name": "English", "targets": ["de", "fr"]},
+        {"code": "fr", "name": "French", "targets": []},
+    ]
+    best, second = client.detect("Die Katze schläft heute unter dem Tisch, weil es draußen regnet.")
+    assert best["language"] == "de"
+    assert best["confidence"] > second["confidence"] >= 0
+
+
+@pytest.mark.parametrize("kind", ["json", "form", "multipart"])
+def test_a_text_is_translated_however_it_is_sent(server: RunningServer, kind: str) -> None:
+    values = {"q": "eins & zwei = süß", "source": "de", "target": "en", "format": "text", "api_key": ""}
+    if kind == "json":
+        answer = server.post("/translate", values)
+    elif kind == "form":
+        answer = server.post("/translate", urlencode(values), FORM)
+    else:
+        parts = [f'--xx\r\nContent-Disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in values.items()]
+        body = ("".join(parts) + "--xx--\r\n").encode()
+        answer = server.post("/translate", body, {"Content-Type": "multipart/form-data; boundary=xx"})
+    assert (answer.status, answer.json) == (200, {"translatedText": "EINS & ZWEI = SÜSS"})
+
+
+def test_a_list_of_texts_gives_lists_and_lines_stay_where_they_are(server: RunningServer) -> None:
+    texts = ["one\n\n  two \r\nthree\n", "", "four\fand five"]
+    answer = server.post("/translate", {"q": texts, "source": "en", "target": "de", "alternatives": 2})
+    assert answer.json["translatedText"] == ["ONE\n\nTWO\r\nTHREE\n", "", "FOUR\fAND FIVE"]
+    assert [len(others) for others in answer.json["alternatives"]] == [2, 0, 2]
+    assert server.post("/translate", {"q": [], "source": "en", "target": "de"}).json == {"translatedText": []}
+
+
+def test_the_language_of_each_text_is_detected_among_those_with_a_model(server: RunningServer) -> None:
+    german, english = "Der Hund und die Katze schlafen auf dem Sofa.", "The dog and the cat are sleeping on the sofa."
+    found = server.post("/translate", {"q": english, "source": "auto", "target": "fr"}).json["detectedLanguage"]
+    assert found["language"] == "en"
+    assert found["confidence"] > 50
+    found = server.post("/translate", {"q": german, "source": "auto", "target": "fr"}).json["detectedLanguage"]
+    assert found["language"] == "en", "the only one that can be translated into French"
+    assert found["confidence"] < 20, "which is admitted"
+    with running([copier("en", "fr"), copier("de", "fr")]) as both:
+        answer = both.post("/translate", {"q": [german, english], "source": "auto", "target": "fr"}).json
+    assert [one["language"] for one in answer["detectedLanguage"]] == ["de", "en"]
+    assert answer["translatedText"] == [german.upper(), english.upper()]
+
+
+def test_tags_of_html_stay(server: RunningServer) -> None:
+    document = '<p class="a">one</p><p><b>two &amp; 3</b>.</p>\n<script>let a = "b"</script><p translate="no">4</p>'
+    answer = server.post("/translate", {"q": document, "source": "en", "target": "de", "format": FORMATS[1]})
+    assert answer.json["translatedText"] == document.replace("one", "ONE").replace("two", "TWO")
+    refused = server.post("/translate", {"q": "a <b>b</b>", "source": "en", "target": "de", "format": "html"})
+    assert refused.status == 400
+    assert "(<b>) cannot be translated well" in refused.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"source": "en", "target": "de"}, "q: missing; give the text to translate"),
+        ({"q": 3, "source": "en", "target": "de"}, "q: must be a text or a list of texts"),
+        ({"q": "a\ud800b", "source": "en", "target": "de"}, "q: is not valid Unicode (it has a lone surrogate)"),
+        ({"q": "a", "target": "de"}, "source: missing; give a language, or auto"),
+        ({"q": "a", "source": "en"}, "target: missing; give the language to translate into"),
+        (
+            {"q": "a", "source": "en", "target": "xx"},
+            "no model translates from en into xx; this server translates en into de, en into fr, de into en",
+        ),
+        (
+            {"q": "a", "source": "auto", "target": "xx"},
+            "target: xx: no model translates into it; this server translates en into de, en into fr, de into en",
+        ),
+        ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "format: must be text or html"),
+        (
+            {"q": "a", "source": "en", "target": "de", "alternatives": 11},
+            "alternatives: must be a whole number from 0 to 10",
+        ),
+        ({"q": ["a"] * 129, "source": "en", "target": "de"}, "129 texts are more than the 128 allowed in a request"),
+        (
+            {"q": "a" * 10_001, "source": "en", "target": "de"},
+            "10,001 characters are more than the 10,000 allowed in a request",
+        ),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_mistakes_are_explained(server: RunningServer, values: dict[str, Any], message: str) -> None:
+    answer = server.post("/translate", values)
+    assert (answer.status, answer.json) == (400, {"error": message})
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        (b"{", "application/json", "the body is not valid JSON"),
+        (b"[" * 100_000, "application/json", "the body is not valid JSON"),
+        (b"\xff", "application/json", "the body is not valid JSON"),
+        (b"[1]", "application/json", "the body must be a JSON object"),
+        (b"q=%ff", "application/x-www-form-urlencoded", "the body is not a valid form in UTF-8"),
+        (b"q", "text/plain", "Content-Type: text/plain; send application/json or a form"),
+        (b"--", "multipart/form-data", "the body is not a valid form without files"),
+    ],
+    ids=range(7),
+)
+def test_bodies_that_cannot_be_read(server: RunningServer, body: bytes, kind: str, message: str) -> None:
+    answer = server.post("/translate", body, {"Content-Type": kind})
+    assert (answer.status, answer.json) == (400, {"error": message})
+
+
+def test_settings_say_what_is_allowed(server: RunningServer) -> None:
+    settings = server.get("/frontend/settings").json
+    assert settings["charLimit"] == 10_000
+    assert settings["keyRequired"] is False
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+
+
+def test_the_language_of_one_text_at_a_time_is_detected(server: RunningServer) -> None:
+    assert server.post("/detect", {"q": ["a", "b"]}).json == {"error": "q: must be a text"}
+    assert server.post("/detect", {}).status == 400

@@ -1,0 +1,212 @@
+"use strict";
+// Brings the parts together: state → translations → what is seen.
+(() => {
+  const { make } = Charts;
+  const TYPING_PAUSE = 300; // milliseconds
+  const PANELS = ["alternatives", "heads", "beam"];
+  const find = (id) => document.getElementById(id);
+  const data = find("translations");
+  const isOnline = data === null;
+  const { state } = State;
+  let lines = []; // translations, one for each line
+  let sentences = []; // {line, place, segment}: everything that the model translated at once
+  let key = "";
+  let due = 0;
+
+  // ---- from state to translations ----
+  const texts = () => state.text.split(/\r\n|\r|\n/);
+
+  async function refresh() {
+    clearTimeout(due);
+    if (!isOnline) return render();
+    const own = texts();
+    const asked = { pair: state.pair, key, prefixes: own.map((_, n) => state.prefixes[n] ?? []) };
+    find("translation").classList.add("waiting");
+    try {
+      lines = await Service.translate(own, { ...asked, wanted: own.map(() => []) });
+      render();
+      const chosen = sentences[state.sentence]?.line;
+      if (chosen !== undefined && state.open.length) {
+        lines = await Service.translate(own, { ...asked, wanted: own.map((_, n) => (n === chosen ? [...state.open].sort() : [])) });
+        render();
+      }
+      say("");
+      find("translation").classList.remove("waiting");
+    } catch (error) {
+      if (error.name === "AbortError") return undefined; // a newer question is on its way
+      say(error.message);
+      if (error.needsKey) find("key-control").hidden = false;
+      if (error.retry) due = setTimeout(refresh, 1000 * error.retry);
+      if (!(error instanceof Service.Problem)) throw error;
+    }
+    return undefined;
+  }
+
+  function say(text) {
+    find("message").textContent = text;
+    find("message").hidden = !text;
+  }
+
+  // ---- from translations to what is seen ----
+  function render() {
+    sentences = lines.flatMap((line, n) => line.segments.map((segment, place) => ({ line: n, place, segment })));
+    state.sentence = Math.min(state.sentence, Math.max(0, sentences.length - 1));
+    if (isOnline) {
+      find("translation").replaceChildren(...lines.map((line) => make("p", { dir: "auto", lang: state.pair.split(">")[1] ?? "" }, line.text)));
+    }
+    find("result").hidden = !sentences.length;
+    PANELS.forEach((name) => { find(name).hidden = !sentences.length || (!isOnline && !hasData(name)); });
+    State.write();
+    if (!sentences.length) return Choices.close();
+    fillMenu();
+    const { line, place, segment } = sentences[state.sentence];
+    const rank = Math.min(state.rank, segment.hypotheses.length - 1); // the others may be on their way
+    drawForced(line, place);
+    drawWeave(segment, segment.hypotheses[rank]);
+    PANELS.forEach((name) => drawPanel(name, sentences[state.sentence], rank));
+    return undefined;
+  }
+
+  function fillMenu() {
+    find("sentence-control").hidden = sentences.length < 2;
+    const names = sentences.map(({ line, segment }) => `${isOnline ? line + 1 : lines[line].line ?? line + 1}: ${segment.source}`);
+    const menu = find("sentence");
+    if (menu.options.length !== names.length || names.some((name, n) => menu.options[n].text !== name)) {
+      menu.replaceChildren(...names.map((name, n) => make("option", { value: String(n) }, name)));
+    }
+    menu.value = String(state.sentence);
+  }
+
+  // The beginning that was chosen, and a button that gives it up.
+  function drawForced(line, place) {
+    const prefix = state.prefixes[line]?.[place] ?? "";
+    find("forced").hidden = !prefix;
+    const button = make("button", { type: "button", id: "release" }, "give up");
+    button.addEventListener("click", () => force(line, place, ""));
+    find("forced").replaceChildren("begins with ", make("bdi", {}, prefix), " ", button);
+  }
+
+  function drawWeave(segment, hypothesis) {
+    const { line, place } = sentences[state.sentence];
+    Choices.close();
+    const take = isOnline ? (prefix) => force(line, place, prefix) : null;
+    Weave.draw(segment, hypothesis, {
+      unit: state.unit,
+      canChange: isOnline,
+      languages: state.pair.split(">"),
+      onChoose: (n, unit, button) => Choices.open(hypothesis, unit, button, state.unit === "words", take),
+    });
+  }
+
+  function force(line, place, prefix) {
+    const own = [...(state.prefixes[line] ?? [])];
+    while (own.length <= place) own.push("");
+    own[place] = prefix;
+    state.prefixes = { ...state.prefixes, [line]: own };
+    if (!own.some(Boolean)) delete state.prefixes[line];
+    state.rank = 0;
+    refresh();
+  }
+
+  const hasData = (name) => sentences.some(({ segment }) => (name === "alternatives" ? segment.hypotheses.length > 1 : segment[name]));
+
+  function drawPanel(name, { line, segment }, rank) {
+    const panel = find(name);
+    const plot = panel.querySelector(".plot");
+    panel.open = state.open.includes(name);
+    if (!panel.open) return;
+    if (isOnline && !lines[line].wanted.includes(name)) plot.replaceChildren(make("p", { class: "facts" }, "…")); // on its way
+    else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
+    else if (name === "beam") Beam.draw(plot, segment.beam);
+    else drawHeads(plot, segment);
+  }
+
+  function drawHeads(plot, segment) {
+    plot.replaceChildren();
+    if (!segment.heads) return plot.append(make("p", { class: "facts" }, "This model has no attention to show."));
+    const map = { line: state.sentence + 1, source: segment.source_pieces, target: segment.hypotheses[0].pieces.map((one) => one.piece), ...segment.heads };
+    return Charts.heads(plot, { maps: [map] });
+  }
+
+  function chooseRank(rank) {
+    state.rank = rank;
+    render();
+    find("alternatives").querySelectorAll(".alternative")[rank]?.focus();
+  }
+
+  // ---- what people do ----
+  function listen() {
+    document.querySelectorAll("input[name=unit]").forEach((button) => button.addEventListener("change", () => {
+      state.unit = button.value;
+      render();
+    }));
+    find("sentence").addEventListener("change", (event) => {
+      Object.assign(state, { sentence: Number(event.target.value), rank: 0 });
+      refresh();
+    });
+    PANELS.forEach((name) => find(name).addEventListener("toggle", () => {
+      const isOpen = find(name).open;
+      if (isOpen === state.open.includes(name)) return;
+      state.open = PANELS.filter((one) => (one === name ? isOpen : state.open.includes(one)));
+      if (isOpen) refresh();
+      else State.write();
+    }));
+    window.addEventListener("hashchange", () => {
+      State.read(location.hash);
+      show();
+    });
+    if (!isOnline) return;
+    find("settings").addEventListener("submit", (event) => event.preventDefault());
+    find("text").addEventListener("input", () => {
+      Object.assign(state, { text: find("text").value, prefixes: {}, rank: 0 });
+      clearTimeout(due);
+      due = setTimeout(refresh, TYPING_PAUSE);
+    });
+    find("pair").addEventListener("change", () => {
+      Object.assign(state, { pair: find("pair").value, prefixes: {}, rank: 0, sentence: 0 });
+      refresh();
+    });
+    find("key").addEventListener("change", () => {
+      key = find("key").value.trim();
+      refresh();
+    });
+  }
+
+  function show() {
+    document.querySelectorAll("input[name=unit]").forEach((button) => { button.checked = button.value === state.unit; });
+    if (isOnline) {
+      find("text").value = state.text;
+      if (![...find("pair").options].some((option) => option.value === state.pair)) state.pair = find("pair").options[0]?.value ?? "";
+      find("pair").value = state.pair;
+    }
+    refresh();
+  }
+
+  async function start() {
+    State.read(location.hash);
+    find("hint").textContent = isOnline
+      ? "Point at a word to see what it looked at. Click a word of the translation to choose another one: the rest is then translated anew."
+      : "Point at a word to see what it looked at. Click a word of the translation to see what else the model considered.";
+    if (!isOnline) {
+      lines = JSON.parse(data.textContent);
+      listen();
+      return show();
+    }
+    try {
+      const settings = await Service.settings();
+      find("pair").replaceChildren(...settings.pairs.map(([value, name]) => make("option", { value }, name)));
+      find("pair-control").hidden = settings.pairs.length < 2;
+      find("key-control").hidden = !settings.needsKey;
+      state.pair ||= settings.pair;
+    } catch (error) {
+      say(error.message);
+      setTimeout(start, 1000 * (error.retry || 10));
+      return undefined;
+    }
+    listen();
+    say("");
+    return show();
+  }
+
+  start();
+})();

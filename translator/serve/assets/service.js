@@ -1,0 +1,94 @@
+"use strict";
+// Asks the server for translations: only for lines it has not seen yet, and never shows an answer that came too late.
+const Service = (() => {
+  const NUM_BEST = 5;
+  const NUM_RUNNERS_UP = 5;
+  const MOST_KEPT = 300; // lines whose answers are remembered
+  const kept = new Map();
+  let running = null;
+
+  // What went wrong, in words; `retry` says after how many seconds to try again by itself.
+  class Problem extends Error {
+    constructor(text, { retry = 0, needsKey = false } = {}) {
+      super(text);
+      Object.assign(this, { retry, needsKey });
+    }
+  }
+
+  async function getJson(path, options = {}) {
+    let response;
+    try {
+      response = await fetch(path, options);
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Problem("The server cannot be reached. Is it still running? This page tries again in a few seconds.", { retry: 5 });
+    }
+    const answer = await response.json().catch(() => ({}));
+    if (response.ok) return answer;
+    const reason = typeof answer.error === "string" ? answer.error : `status ${response.status}`;
+    if (response.status === 429 || response.status === 503) {
+      const seconds = Math.min(60, Math.max(1, Number(response.headers.get("Retry-After")) || 2));
+      throw new Problem(`The server is busy (${reason}). This page tries again in ${seconds} s.`, { retry: seconds });
+    }
+    if (response.status === 401 || response.status === 403) throw new Problem(`The server refuses: ${reason}.`, { needsKey: true });
+    if (response.status < 500) throw new Problem(`This cannot be translated: ${reason}.`);
+    throw new Problem(`The server has failed: ${reason}.`);
+  }
+
+  function ask(text, { pair, key, prefixes, wanted }, signal) {
+    const [source, target] = pair.split(">");
+    const body = {
+      text, source, target,
+      details: { runners_up: NUM_RUNNERS_UP, heads: wanted.includes("heads"), beam: wanted.includes("beam") },
+      ...(prefixes.some(Boolean) ? { prefix: prefixes } : {}),
+      ...(wanted.includes("alternatives") ? { nbest: NUM_BEST } : {}),
+    };
+    const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
+    return getJson("v1/translate", { method: "POST", headers, body: JSON.stringify(body), signal });
+  }
+
+  const keyOf = (line, pair, prefixes) => JSON.stringify([pair, line, prefixes]);
+
+  function remember(name, wanted, details) {
+    kept.delete(name);
+    kept.set(name, { ...details, wanted });
+    if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value);
+    return kept.get(name);
+  }
+
+  // The translations of lines, each with what it was `wanted` with; `wanted[n]` names the panels that line n needs data for. An older call ends with an AbortError.
+  async function translate(lines, { pair, key, prefixes, wanted }) {
+    running?.abort();
+    running = new AbortController();
+    const { signal } = running;
+    const found = lines.map((line, n) => {
+      if (!line.trim()) return { source: line, text: "", segments: [], wanted: [] };
+      const known = kept.get(keyOf(line, pair, prefixes[n] ?? []));
+      return known && (wanted[n] ?? []).every((name) => known.wanted.includes(name)) ? known : null;
+    });
+    const isPlain = (n) => !(prefixes[n] ?? []).some(Boolean) && !(wanted[n] ?? []).length;
+    const missing = found.flatMap((one, n) => (one ? [] : [n]));
+    const groups = [missing.filter(isPlain), ...missing.filter((n) => !isPlain(n)).map((n) => [n])].filter((group) => group.length);
+    for (const group of groups) {
+      const own = { pair, key, prefixes: prefixes[group[0]] ?? [], wanted: wanted[group[0]] ?? [] };
+      const answer = await ask(group.map((n) => lines[n]).join("\n"), own, signal);
+      if (signal.aborted) throw new DOMException("too late", "AbortError");
+      if (answer.sentences?.length !== group.length) throw new Problem("The server has failed: its answer does not fit the question.");
+      group.forEach((n, i) => {
+        found[n] = remember(keyOf(lines[n], pair, own.prefixes), own.wanted, answer.sentences[i].details);
+      });
+    }
+    return found;
+  }
+
+  // The pairs of languages, as [value, name], and whether a key is needed.
+  async function settings() {
+    const [languages, own] = await Promise.all([getJson("languages"), getJson("frontend/settings")]);
+    const names = Object.fromEntries(languages.map((one) => [one.code, one.name]));
+    const pairs = languages.flatMap((one) => one.targets.map((target) => [`${one.code}>${target}`, `${one.name} → ${names[target] ?? target}`]));
+    const first = own.language ? `${own.language.source.code}>${own.language.target.code}` : "";
+    return { pairs, needsKey: Boolean(own.keyRequired), pair: pairs.some(([value]) => value === first) ? first : pairs[0]?.[0] };
+  }
+
+  return { translate, settings, Problem };
+})();

@@ -1,0 +1,65 @@
+"""The `translate-serve` command: translation over HTTP."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from translator.command import Parser, exit_code, positive
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import add_arguments
+from translator.schema.serve import ServerOptions
+
+EPILOG = """
+examples:
+  translate-serve                                          the newest run, runs/latest, on http://127.0.0.1:8000
+  translate-serve --model runs/en-de --model runs/de-en    two directions
+  translate-serve --engine auto --split-sentences          faster on a CPU; for texts of several sentences a line
+
+It speaks LibreTranslate's interface (/translate), DeepL's (/v2/translate) and one of its own (/v1/translate); a page to
+try it out is at /. Ctrl-C or SIGTERM answers what has been accepted and ends; a second one ends at once.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    result = Parser(
+        prog="translate-serve",
+        description="Translates over HTTP.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument(
+        "--model",
+        type=Path,
+        action="append",
+        metavar="RUN",
+        help="directory of a training run, or of an export to CTranslate2; one for each pair of languages; "
+        "default: runs/latest",
+    )
+    add_arguments(result.add_argument_group("server and limits"), ServerOptions, show_defaults=True)
+    search = result.add_argument_group("search (default: as the run's configuration says)")
+    add_arguments(search, SearchOptions)
+    machine = result.add_argument_group("input and machine")
+    machine.add_argument("--split-sentences", action="store_true", help="translate the sentences of a line one by one")
+    machine.add_argument(
+        "--engine",
+        choices=["torch", "ctranslate2", "auto"],
+        default="torch",
+        help="what searches: torch, ctranslate2 (faster on CPUs) or auto, the latter where it can; default: torch",
+    )
+    machine.add_argument("--int8", action="store_true", help="compute in 8 bits; faster, less exact; needs ctranslate2")
+    machine.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")
+    machine.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    return result
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0 once a signal has ended the server, 2 after a user error."""
+
+    def run() -> None:
+        options = parser().parse_args(arguments)
+        # Only now, so that --help and mistyped options are answered at once.
+        from translator.export.extras import load
+
+        load("translator.serve.launch", "the server", "serve").run(options)
+
+    return exit_code("translate-serve", run)

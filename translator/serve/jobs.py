@@ -1,0 +1,62 @@
+"""A request's lines on their way through the queue, and their results on the way back to the request's coroutine."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from translator.schema.decode import SearchOptions
+from translator.serve.models import Details, Model, Prefix, Result
+
+
+@dataclass(frozen=True)
+class Task:
+    """What lines must have in common to be translated together."""
+
+    model: Model
+    options: SearchOptions
+    split_sentences: bool = False
+    details: Details | None = None
+
+
+class Job:
+    """Lines of one request with one task. Created, awaited and cancelled in the event loop; filled by the worker."""
+
+    def __init__(
+        self, task: Task, lines: Sequence[str], prefixes: Sequence[Prefix] | None = None, *, is_streamed: bool = False
+    ) -> None:
+        self.task = task
+        self.lines = list(lines)
+        self.prefixes: list[Prefix] = list(prefixes) if prefixes is not None else [""] * len(self.lines)
+        self.sizes = task.model.count_pieces(self.lines)
+        self.arrived = time.monotonic()
+        self.num_taken = 0  # lines that have been given to the worker
+        self.largest_share = 1 if is_streamed else len(self.lines)  # lines taken at once; for a stream it grows
+        self.cancelled = False
+        self._loop = asyncio.get_running_loop()
+        self._events: asyncio.Queue[list[Result] | Exception] = asyncio.Queue()
+
+    @property
+    def num_left(self) -> int:
+        return len(self.lines) - self.num_taken
+
+    def can_join(self, other: "Job") -> bool:
+        """Whether lines of both can be translated together. Samples depend on a line's number, so they are not."""
+        return self is other or (self.task == other.task and not self.task.options.sample)
+
+    def deliver(self, event: list[Result] | Exception) -> None:
+        """Passes the results of the next lines to the event loop, from any thread."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+    async def results(self) -> AsyncIterator[Result]:
+        """The results in the order of the lines, as they come; raises what the worker failed with."""
+        num_received = 0
+        while num_received < len(self.lines):
+            event = await self._events.get()
+            if isinstance(event, Exception):
+                raise event
+            for result in event:
+                num_received += 1
+                yield result

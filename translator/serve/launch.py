@@ -1,0 +1,59 @@
+"""What the `translate-serve` command does once its options are known."""
+
+import argparse
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from translator.command import say
+from translator.errors import UserError
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import given, naming_flags
+from translator.schema.serve import ServerOptions
+from translator.serve.application import application
+from translator.serve.keys import ApiKeys
+from translator.serve.models import Catalogue, Model
+from translator.serve.running import address, listen, serve
+from translator.serve.service import Service
+
+DEFAULT_MODEL = Path("runs/latest")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Loads the models and serves until a signal comes; raises UserError for user errors."""
+    logging.basicConfig(format="translate-serve: %(message)s", level=logging.WARNING)
+    with naming_flags(ServerOptions):
+        limits = ServerOptions().changed(**given(options, ServerOptions))
+    keys = ApiKeys.load(Path(limits.api_keys)) if limits.api_keys else None
+    with closing(listen(limits.host, limits.port)) as listener:
+        models = _load(options)
+        service = Service(Catalogue(models), limits, keys=keys, split_sentences=options.split_sentences)
+        app = application(service)
+        for model in models:
+            say(f"{model.source} into {model.target}: {model.description}")
+        listener.listen()
+        say(f"Listening on {address(listener)}; Ctrl-C ends.")
+        serve(app, service, listener)
+
+
+def _load(options: argparse.Namespace) -> list[Model]:
+    from translator.serve.torch_model import load_model, set_threads
+
+    if options.threads:
+        set_threads(options.threads)
+    models: list[Model] = []
+    folders: Sequence[Path] = options.model or [DEFAULT_MODEL]
+    for folder in folders:
+        with naming_flags(SearchOptions):
+            model = load_model(
+                folder, options.device, engine=options.engine, int8=options.int8, options=given(options, SearchOptions)
+            )
+        for earlier, other in zip(folders, models, strict=False):
+            if (other.source, other.target) == (model.source, model.target):
+                raise UserError(
+                    f"--model {folder}: {earlier} translates {model.source} into {model.target} as well; give one "
+                    "model for each pair of languages"
+                )
+        models.append(model)
+    return models

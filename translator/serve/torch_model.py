@@ -1,0 +1,100 @@
+"""A run behind the server's interface: what `Translator.load` gives, with torch or CTranslate2 searching."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from translator.api import Translator
+from translator.config import load_file
+from translator.decoding.interfaces import Translation
+from translator.decoding.line_translator import LineTranslator
+from translator.decoding.output import one_line
+from translator.decoding.segments import split_sentences
+from translator.inspection.inspect import inspect_line
+from translator.kernels.allocator import keep_memory
+from translator.runs.directory import RunDirectory, find_weights
+from translator.runs.latest import resolve_run
+from translator.schema.decode import SearchOptions
+from translator.serve.models import Candidate, Details, Prefix, Result
+
+
+class TorchModel:
+    def __init__(self, translator: LineTranslator, source: str, target: str, description: str = "") -> None:
+        self.translator = translator
+        self.source, self.target, self.description = source, target, description
+        self.options = translator.options
+        self.joiner = translator.joiner
+
+    def check_options(self, options: SearchOptions) -> None:
+        if self.translator.engine is not None:
+            self.translator.engine.accepts(options.for_candidates())
+
+    def count_pieces(self, lines: Sequence[str]) -> list[int]:
+        return [len(ids) for ids in self.translator.tokenizer.encode_source(list(lines))]
+
+    def split_sentences(self, line: str) -> list[str]:
+        return split_sentences(self._normalized(line).strip())
+
+    def _normalized(self, line: str) -> str:
+        return self.translator.normalize(line) if self.translator.normalize else line
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        options: SearchOptions,
+        *,
+        prefixes: Sequence[Prefix] | None = None,
+        split_sentences: bool = False,
+        details: Details | None = None,
+        first_line: int = 0,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> list[Result]:
+        """The translator belongs to the calling thread, and so do its attributes."""
+        translator = self.translator
+        translator.options, translator.split_sentences, translator.interrupted = options, split_sentences, interrupted
+        prefixes = prefixes or [""] * len(lines)
+        if details is not None:
+            return [self._inspect(line, prefix, details) for line, prefix in zip(lines, prefixes, strict=True)]
+        texts = [prefix if isinstance(prefix, str) else " ".join(prefix) for prefix in prefixes]
+        found = translator.translate_fully(lines, prefixes=texts if any(texts) else None, first_line=first_line)
+        return [_result(translation) for translation in found]
+
+    def _inspect(self, line: str, prefix: Prefix, details: Details) -> Result:
+        shown = inspect_line(
+            self.translator,
+            line,
+            prefix=prefix,
+            num_runners_up=details.num_runners_up,
+            need_heads=details.heads,
+            need_beam=details.beam,
+        )
+        candidates = [Candidate(one_line(found["text"]), found["score"]) for found in shown["hypotheses"]]
+        num_source = sum(len(segment["source_pieces"]) for segment in shown["segments"])
+        num_target = sum(len(segment["hypotheses"][0]["pieces"]) - 1 for segment in shown["segments"])
+        return Result(candidates, num_source, num_target, shown)
+
+
+def _result(translation: Translation) -> Result:
+    candidates = [Candidate(one_line(output.text), output.score) for output in translation.outputs]
+    return Result(candidates, translation.num_source_pieces, translation.outputs[0].num_pieces)
+
+
+def load_model(folder: Path, device: str, *, engine: str, int8: bool, options: dict[str, Any]) -> TorchModel:
+    """The finished model of a run, with the languages that its configuration names."""
+    folder = resolve_run(folder)
+    find_weights(folder)  # what is not a run is refused by name
+    config = load_file(RunDirectory(folder).config)
+    translator = Translator.load(folder, device, engine=engine, int8=int8, **options)
+    if translator.device.type == "cpu":
+        keep_memory()
+    used = translator.engine.name if translator.engine is not None else f"torch on {translator.device}"
+    description = f"{config.model.kind}, {used}"
+    if RunDirectory(folder).is_unfinished:
+        description += "; it has not finished training, these are its best weights so far"
+    return TorchModel(translator, config.data.source, config.data.target, description)
+
+
+def set_threads(number: int) -> None:
+    torch.set_num_threads(number)
