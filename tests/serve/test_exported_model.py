@@ -27,7 +27,7 @@ MISSING = ["torch", "safetensors", "datasets", "pyarrow", "sacrebleu", "hydra", 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("exported") / "run", joint=False, num_updates=25)
+    return make_run(tmp_path_factory.mktemp("exported") / "run", num_updates=25)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_its_translations_are_those_of_the_run(
     results = model.translate(LINES, model.options, split_sentences=split_sentences)
     for result, translation in zip(results, expected, strict=True):
         assert [found.text for found in result.candidates] == [output.text for output in translation.outputs]
-        assert result.candidates[0].score == pytest.approx(translation.outputs[0].score, abs=1e-3)
+        assert result.candidates[0].score == pytest.approx(translation.outputs[0].score, abs=0.05)
         assert result.num_source_pieces == translation.num_source_pieces
 
 
