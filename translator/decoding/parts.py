@@ -8,7 +8,7 @@ from translator.decoding.alignment import SplitWords, align_words
 from translator.decoding.forced_decoding import Forced
 from translator.decoding.hypotheses import Hypothesis
 from translator.decoding.interfaces import AttentionMap, Output, TextTokenizer, Translation
-from translator.decoding.segments import fit, split_sentences
+from translator.decoding.segments import stretches
 from translator.decoding.term_requirements import NO_TERMS, Requirements
 from translator.ids import EOS
 
@@ -48,31 +48,25 @@ def divide(
     The ids of every part begin with `tags`, which do not count as pieces. Samples depend on the number of a line in the
     whole text, which begins at `first_line`.
     """
+
+    def count_pieces(texts: Sequence[str]) -> list[int]:
+        return [_num_pieces(ids) for ids in tokenizer.encode_source(list(texts))]
+
     filled = [index for index, text in enumerate(lines) if not is_blank(text)]
     encoded = tokenizer.encode_source([lines[index] for index in filled])
     parts: list[Part] = []
     for line, ids in zip(filled, encoded, strict=True):
-        stretches, pieces = [lines[line]], [ids]
+        texts, pieces = [lines[line]], [ids]
         if at_sentences or 0 < max_pieces < _num_pieces(ids):
-            stretches = _stretches(lines[line], tokenizer, max_pieces, at_sentences)
-            pieces = tokenizer.encode_source(stretches)
+            texts = stretches(lines[line], max_pieces, count_pieces, by_sentence=at_sentences)
+            pieces = tokenizer.encode_source(texts)
         # Text may have no pieces at all, if the vocabulary knows none of its characters.
-        known = [(text, ids) for text, ids in zip(stretches, pieces, strict=True) if any(piece != EOS for piece in ids)]
+        known = [(text, ids) for text, ids in zip(texts, pieces, strict=True) if any(piece != EOS for piece in ids)]
         for number, (text, ids) in enumerate(known):
             seed = (first_line + line) * 1_000_003 + number
             prefix = prefixes[line] if prefixes and number == 0 else []
             parts.append(Part(line, text, [*tags, *ids], seed, prefix, is_first=number == 0))
     return parts
-
-
-def _stretches(text: str, tokenizer: TextTokenizer, max_pieces: int, at_sentences: bool) -> list[str]:
-    def count_pieces(texts: Sequence[str]) -> list[int]:
-        return [_num_pieces(ids) for ids in tokenizer.encode_source(list(texts))]
-
-    sentences = split_sentences(text) if at_sentences else [text]
-    if max_pieces == 0:
-        return sentences
-    return [part for sentence in sentences for part in fit(sentence, max_pieces, count_pieces)]
 
 
 def _num_pieces(source_ids: Sequence[int]) -> int:
