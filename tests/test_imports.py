@@ -39,6 +39,11 @@ ALLOWED = {
     "engines": {"engines", "export", "runs", "config", "decoding", "schema.decode"} | EVERYWHERE,
     "report": {"__version__", "report", "config", "data", "decoding", "evaluation", "models.base", "runs", "schema"}
     | EVERYWHERE,
+    "atlas": {
+        *{"__version__", "atlas", "report", "attention", "models", "kernels", "runs", "config", "data", "decoding"},
+        *{"evaluation", "schema"},
+        *EVERYWHERE,
+    },
     "demo": {"demo", "data.corpus"} | EVERYWHERE,
     "plots": {"plots"} | EVERYWHERE,
     "schema": {"schema", "errors", "ids"},

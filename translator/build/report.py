@@ -49,7 +49,7 @@ def load_material(request: ReportRequest) -> tuple[HeldOut, list[RunMaterial]]:
         find_weights(folder)  # refuses what is not a run
     configs = [load_file(RunDirectory(folder).config) for folder in folders]
     _require_same_languages(folders, configs)
-    held_out, split = _held_out(request, configs[0])
+    held_out, split = read_held_out(request, configs[0])
     materials = []
     for name, folder, config in zip(_names(folders), folders, configs, strict=True):
         material = RunMaterial(name, RunDirectory(folder), config)
@@ -74,7 +74,7 @@ def _require_same_languages(folders: Sequence[Path], configs: Sequence[Config]) 
         )
 
 
-def _held_out(request: ReportRequest, config: Config) -> tuple[HeldOut, str]:
+def read_held_out(request: ReportRequest, config: Config) -> tuple[HeldOut, str]:
     """The set that was asked for, or the run's test set, or else its validation set; and the name of the split."""
     if request.source is not None and request.reference is not None:
         sources, references = list(read_lines(request.source)), list(read_lines(request.reference))

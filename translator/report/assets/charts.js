@@ -1,9 +1,9 @@
 "use strict";
 // Charts in SVG without any library. A page has figures with a <div class="plot"> and their data as JSON; see charts.py.
-// Kinds: line, bars, heatmap, heads. All texts are set as text, never as HTML.
+// Kinds: line, bars, heatmap, image, frames, heads. All texts are set as text, never as HTML.
 const Charts = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
-  const COLOURS = 4; // --series-1 … in style.css
+  const COLOURS = 6; // --series-1 … in style.css
   const MARGIN = { top: 12, right: 14, bottom: 46, left: 66 };
 
   function make(name, attributes = {}, ...children) {
@@ -91,9 +91,9 @@ const Charts = (() => {
     });
   }
 
-  function legend(names) {
+  function legend(names, colours = names.map((_, n) => n)) {
     const items = names.map((name, n) =>
-      make("span", {}, make("i", { class: `key colour-${(n % COLOURS) + 1}` }), make("bdi", {}, name)));
+      make("span", {}, make("i", { class: `key colour-${(colours[n] % COLOURS) + 1}` }), make("bdi", {}, name)));
     return make("div", { class: "legend" }, ...items);
   }
 
@@ -115,33 +115,62 @@ const Charts = (() => {
     return [drawing, width];
   }
 
+  // From values to places on an axis; "log" has powers of ten as ticks, or of two where there are few of ten.
+  function scale(kind, [low, high], [from, to], count) {
+    const change = kind === "log" ? Math.log10 : (value) => value;
+    const [start, end] = [change(low), change(high)];
+    const place = (value) => from + ((change(value) - start) / (end - start || 1)) * (to - from);
+    return { place, ticks: kind === "log" ? logTicks(low, high, count) : ticks(low, high, count) };
+  }
+
+  function logTicks(low, high, count) {
+    const base = Math.log10(high / low) >= 2.5 ? 10 : 2;
+    const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
+    const step = Math.max(1, Math.ceil((last - first + 1) / (count + 1)));
+    const found = [];
+    for (let power = first; power <= last; power += step) found.push(Number((base ** power).toPrecision(12)));
+    return found;
+  }
+
+  // The lowest and highest value with some room around them; zero stays the bottom of what is never negative.
+  function span(values, kind) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    if (kind === "log") return [low / 1.25, high * 1.25];
+    const pad = (high - low || Math.abs(high) || 1) * 0.05;
+    return [low >= 0 ? Math.max(0, low - pad) : low - pad, high + pad];
+  }
+
+  // Curves, and series with mode "points" as dots. Axes are linear or logarithmic: xScale, yScale; xRange and yRange fix them.
   function line(plot, spec) {
-    const height = 240;
+    const height = spec.height ?? 240;
     const [drawing, width] = canvasFor(plot, spec, height);
     const all = spec.series.flatMap((one) => one.points);
     const xs = all.map((point) => point[0]);
-    const ys = all.map((point) => point[1]);
-    const [left, right] = [Math.min(...xs), Math.max(...xs)];
-    let [low, high] = [Math.min(...ys), Math.max(...ys)];
-    const pad = (high - low || Math.abs(high) || 1) * 0.05;
-    [low, high] = [low >= 0 ? Math.max(0, low - pad) : low - pad, high + pad];
-    const xOf = (x) => MARGIN.left + ((x - left) / (right - left || 1)) * (width - MARGIN.left - MARGIN.right);
-    const yOf = (y) => height - MARGIN.bottom - ((y - low) / (high - low)) * (height - MARGIN.top - MARGIN.bottom);
-    axes(drawing, spec, width, height, ticks(low, high, 5), yOf);
-    for (const x of ticks(left, right, width < 420 ? 3 : 6)) {
-      drawing.append(shape("text", { x: xOf(x), y: height - MARGIN.bottom + 16, class: "tick middle" }, format(x, { digits: 0 })));
+    const edge = spec.xScale === "log" ? 1.06 : 1;
+    const sides = spec.xRange ?? [Math.min(...xs) / edge, Math.max(...xs) * edge];
+    const heights = spec.yRange ?? span(all.map((point) => point[1]), spec.yScale);
+    const { place: xOf, ticks: xTicks } = scale(spec.xScale, sides, [MARGIN.left, width - MARGIN.right], width < 420 ? 3 : 6);
+    const { place: yOf, ticks: yTicks } = scale(spec.yScale, heights, [height - MARGIN.bottom, MARGIN.top], 5);
+    axes(drawing, spec, width, height, yTicks, yOf);
+    for (const x of xTicks) {
+      drawing.append(shape("text", { x: xOf(x), y: height - MARGIN.bottom + 16, class: "tick middle" }, format(x, { digits: spec.xDigits ?? 0 })));
     }
     spec.series.forEach((one, n) => {
-      const path = one.points.map(([x, y], i) => `${i ? "L" : "M"}${xOf(x).toFixed(1)} ${yOf(y).toFixed(1)}`).join("");
-      drawing.append(shape("path", { d: path, class: `curve stroke-${(n % COLOURS) + 1}${n % 2 ? " dashed" : ""}` }));
-      if (one.points.length < 30) {
-        for (const [x, y] of one.points) drawing.append(shape("circle", { cx: xOf(x), cy: yOf(y), r: 3, class: `fill-${(n % COLOURS) + 1}` }));
+      const colour = ((one.colour ?? n) % COLOURS) + 1;
+      const inside = one.points.filter(([, y]) => y >= heights[0] - 1e-12 && y <= heights[1] + 1e-12);
+      if (one.mode !== "points") {
+        const path = inside.map(([x, y], i) => `${i ? "L" : "M"}${xOf(x).toFixed(1)} ${yOf(y).toFixed(1)}`).join("");
+        drawing.append(shape("path", { d: path, class: `curve stroke-${colour}${one.dashed ?? n % 2 ? " dashed" : ""}` }));
+      }
+      if (one.mode === "points" || (one.points.length < 30 && one.mode !== "line")) {
+        for (const [x, y] of inside) drawing.append(shape("circle", { cx: xOf(x).toFixed(1), cy: yOf(y).toFixed(1), r: 3, class: `fill-${colour}` }));
       }
     });
     const places = [...new Set(xs)].sort((a, b) => a - b);
     const cursor = shape("line", { y1: MARGIN.top, y2: height - MARGIN.bottom, class: "cursor", visibility: "hidden" });
     drawing.append(cursor);
     const nearest = (points, x) => points.reduce((best, one) => (Math.abs(one[0] - x) < Math.abs(best[0] - x) ? one : best));
+    const at = (x) => format(x, { digits: spec.xDigits ?? 0 });
     interactive(drawing, {
       count: places.length,
       find: (x) => places.reduce((best, place, i) => (Math.abs(xOf(place) - x) < Math.abs(xOf(places[best]) - x) ? i : best), 0),
@@ -150,11 +179,11 @@ const Charts = (() => {
         cursor.setAttribute("visibility", i < 0 ? "hidden" : "visible");
         if (i >= 0) for (const end of ["x1", "x2"]) cursor.setAttribute(end, xOf(places[i]));
       },
-      describe: (i) => [`${spec.x} ${format(places[i], { digits: 0 })}`, ...spec.series.filter((one) => one.points.length)
+      describe: (i) => [`${spec.x} ${at(places[i])}`, ...spec.series.filter((one) => one.points.length)
         .map((one) => [one.name, nearest(one.points, places[i])])
-        .map(([name, point]) => `${name}: ${format(point[1], spec)}${point[0] === places[i] ? "" : ` (at ${format(point[0], { digits: 0 })})`}`)],
+        .map(([name, point]) => `${name}: ${format(point[1], spec)}${point[0] === places[i] ? "" : ` (at ${at(point[0])})`}`)],
     });
-    plot.append(...(spec.series.length > 1 ? [legend(spec.series.map((one) => one.name))] : []), drawing);
+    plot.append(...(spec.series.length > 1 ? [legend(spec.series.map((one) => one.name), spec.series.map((one, n) => one.colour ?? n))] : []), drawing);
   }
 
   function bars(plot, spec) {
@@ -255,6 +284,100 @@ const Charts = (() => {
     plot.append(make("div", { class: "scroll" }, drawing));
   }
 
+  // ---- large grids ----
+  // A picture of many cells: `packed` has two bytes for each, from `low` (0) to `high` (65535), the higher byte first.
+  // Negative values have a colour of their own; zero is the colour of the ground.
+  function image(plot, spec) {
+    const [rows, columns] = spec.shape;
+    const bytes = atob(spec.packed);
+    const value = (r, c) => {
+      const place = 2 * (r * columns + c);
+      return spec.low + ((256 * bytes.charCodeAt(place) + bytes.charCodeAt(place + 1)) / 65535) * (spec.high - spec.low);
+    };
+    const most = Math.max(Math.abs(spec.low), Math.abs(spec.high)) || 1;
+    const [left, top, bottom] = [MARGIN.left - 14, 6, 40];
+    const width = Math.min(Math.max(240, plot.clientWidth - left - 10), spec.widest ?? 640);
+    const height = Math.round(spec.height ?? Math.min(360, (width * rows) / columns));
+    const canvas = make("canvas", { width: columns, height: rows, "aria-hidden": "true" });
+    const context = canvas.getContext("2d");
+    const pixels = context.createImageData(columns, rows);
+    const rgb = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim().match(/[0-9a-f]{2}/gi).map((two) => parseInt(two, 16));
+    const [ground, up, down] = [rgb("--panel"), rgb("--cell"), rgb("--series-2")];
+    for (let r = 0; r < rows; r++) {
+      for (let c = 0; c < columns; c++) {
+        const share = Math.min(1, Math.abs(value(r, c)) / most);
+        const towards = value(r, c) < 0 ? down : up;
+        for (let n = 0; n < 3; n++) pixels.data[4 * (r * columns + c) + n] = ground[n] + share * (towards[n] - ground[n]);
+        pixels.data[4 * (r * columns + c) + 3] = 255;
+      }
+    }
+    context.putImageData(pixels, 0, 0);
+    const total = [left + width + 10, top + height + bottom];
+    const drawing = shape("svg", { width: total[0], height: total[1], viewBox: `0 0 ${total[0]} ${total[1]}`, role: "img", "aria-label": spec.title });
+    drawing.append(shape("image", { href: canvas.toDataURL(), x: left, y: top, width, height, preserveAspectRatio: "none", class: "pixels" }));
+    const name = (names, i) => (names ? names[i] : String(i));
+    for (const c of ticks(0, columns - 1, width < 420 ? 4 : 8).filter(Number.isInteger)) {
+      drawing.append(shape("text", { x: left + ((c + 0.5) / columns) * width, y: top + height + 15, class: "tick middle" }, name(spec.columnNames, c)));
+    }
+    for (const r of ticks(0, rows - 1, 6).filter(Number.isInteger)) {
+      drawing.append(shape("text", { x: left - 6, y: top + ((r + 0.5) / rows) * height + 4, class: "tick end" }, name(spec.rowNames, r)));
+    }
+    const middle = top + height / 2;
+    drawing.append(shape("text", { x: 12, y: middle, class: "label middle", transform: `rotate(-90 12 ${middle})` }, spec.y));
+    drawing.append(shape("text", { x: left + width / 2, y: total[1] - 6, class: "label middle" }, spec.x));
+    const cell = [width / columns, height / rows];
+    const frame = shape("rect", { width: cell[0], height: cell[1], class: "frame", visibility: "hidden" });
+    drawing.append(frame);
+    interactive(drawing, {
+      count: rows * columns,
+      stride: columns,
+      find: (x, y) => {
+        const [c, r] = [Math.floor((x - left) / cell[0]), Math.floor((y - top) / cell[1])];
+        return c >= 0 && c < columns && r >= 0 && r < rows ? r * columns + c : -1;
+      },
+      at: (i) => [left + ((i % columns) + 0.5) * cell[0], top + (Math.floor(i / columns) + 0.5) * cell[1]],
+      highlight: (i) => {
+        frame.setAttribute("visibility", i < 0 ? "hidden" : "visible");
+        if (i >= 0) {
+          frame.setAttribute("x", left + (i % columns) * cell[0]);
+          frame.setAttribute("y", top + Math.floor(i / columns) * cell[1]);
+        }
+      },
+      describe: (i) => [`${spec.y} ${name(spec.rowNames, Math.floor(i / columns))}, ${spec.x} ${name(spec.columnNames, i % columns)}`, format(value(Math.floor(i / columns), i % columns), spec)],
+    });
+    plot.append(make("div", { class: "scroll" }, drawing));
+  }
+
+  // A slider between charts that were all computed beforehand: `frames` are {label, note, panels}, and a panel is what
+  // a chart's specification has beyond that of `common`. The series of both are drawn.
+  function frames(plot, spec) {
+    const start = plot.dataset.frame ?? String(spec.start ?? 0);
+    const slider = make("input", { type: "range", min: "0", max: String(spec.frames.length - 1), step: "1", "aria-label": spec.control });
+    slider.value = start;
+    const [shown, note, panels] = [make("output", {}), make("p", { class: "facts" }), make("div", { class: "columns" })];
+    plot.append(make("label", { class: "control slider" }, `${spec.control} `, slider, shown), note, panels);
+    panels.append(...spec.common.map(() => make("div", {})));
+    const redraw = () => {
+      plot.dataset.frame = slider.value;
+      const frame = spec.frames[Number(slider.value)];
+      shown.textContent = frame.label;
+      note.textContent = frame.note ?? "";
+      slider.setAttribute("aria-valuetext", frame.label);
+      spec.common.forEach((common, n) => {
+        const panel = panels.children[n];
+        const merged = { ...common, ...frame.panels[n], series: [...(common.series ?? []), ...(frame.panels[n].series ?? [])] };
+        panel.style.minHeight = `${panel.offsetHeight}px`; // so that the page does not jump while it is drawn again
+        panel.replaceChildren();
+        if (spec.common.length > 1) panel.append(make("div", { class: "panel-title" }, merged.title));
+        kinds[merged.kind](panel, merged);
+        panel.style.minHeight = "";
+      });
+      hide();
+    };
+    slider.addEventListener("input", redraw);
+    redraw();
+  }
+
   // ---- attention of all layers and heads ----
   function unpack(map) {
     const bytes = atob(map.packed);
@@ -312,7 +435,7 @@ const Charts = (() => {
     heatmap(large, { title: `attention, ${chosen.name}`, rows: map.target, columns: map.source, values: chosen.values, maximum: 1, digits: 2, cell: 26, plain: true });
   }
 
-  const kinds = { line, bars, heatmap, heads };
+  const kinds = { line, bars, heatmap, image, frames, heads };
 
   function draw(figure) {
     const plot = figure.querySelector(".plot");
@@ -325,6 +448,7 @@ const Charts = (() => {
   function drawAll() {
     const figures = [...document.querySelectorAll("figure.chart")];
     figures.forEach(draw);
+    document.addEventListener("themechange", () => figures.filter((one) => one.querySelector(".pixels")).forEach(draw));
     let due = 0;
     window.addEventListener("resize", () => {
       clearTimeout(due);
