@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from translator.atlas.chapters import pooling as pooling_chapter
-from translator.atlas.figures import pooling
+from translator.atlas.chapters import positions as positions_chapter
+from translator.atlas.chapters import scores as scores_chapter
+from translator.atlas.figures import masks, pooling, positions, scores
 from translator.atlas.material import Material
 from translator.report.sections.parts import Section
 
@@ -36,6 +38,32 @@ CHAPTERS: tuple[Chapter, ...] = (
             "kernels": pooling.kernels,
         },
         pooling_chapter.write,
+    ),
+    Chapter(
+        2,
+        "scores",
+        {
+            "plane": scores.weights_in_a_plane,
+            "saturation": scores.saturation,
+            "padding": masks.padding,
+            "padding_of_run": masks.padding_of_run,
+            "future": masks.future,
+            "empty_rows": masks.empty_rows,
+        },
+        scores_chapter.write,
+    ),
+    Chapter(
+        5,
+        "positions",
+        {
+            "sinusoids": positions.sinusoids,
+            "rotary": positions.rotary,
+            "relative": positions.relative,
+            "trained": positions.trained,
+            "shipped": positions.shipped_positions,
+            "extrapolation": positions.extrapolation,
+        },
+        positions_chapter.write,
     ),
 )
 
