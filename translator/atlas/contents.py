@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from translator.atlas.chapters import complexity as complexity_chapter
 from translator.atlas.chapters import pooling as pooling_chapter
 from translator.atlas.chapters import positions as positions_chapter
 from translator.atlas.chapters import scores as scores_chapter
-from translator.atlas.figures import masks, pooling, positions, scores
+from translator.atlas.figures import complexity, masks, paths, pooling, positions, scores
 from translator.atlas.material import Material
 from translator.report.sections.parts import Section
 
@@ -64,6 +65,17 @@ CHAPTERS: tuple[Chapter, ...] = (
             "extrapolation": positions.extrapolation,
         },
         positions_chapter.write,
+    ),
+    Chapter(
+        6,
+        "complexity",
+        {
+            "measured": complexity.measured,
+            "now": complexity.now,
+            "sequential": paths.sequential,
+            "gradients": paths.gradients,
+        },
+        complexity_chapter.write,
     ),
 )
 

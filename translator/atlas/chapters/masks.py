@@ -114,14 +114,10 @@ def _empty(found: dict[str, Any]) -> Markup:
     return join(
         tag("h4", "When everything is hidden"),
         table(
-            ("a row whose mask is all False", "weights", "gradient"),
+            ("a row whose mask is all False", "weights", "gradient of the values"),
             [
-                ("softmax of −∞", ", ".join(found["softmax"]), ", ".join(found["softmax_gradient"])),
-                (
-                    "masked_softmax",
-                    ", ".join(f"{value:g}" for value in found["masked_softmax"]),
-                    ", ".join(f"{value:g}" for value in found["masked_softmax_gradient"]),
-                ),
+                (title, ", ".join(found[name]["weights"]), ", ".join(found[name]["gradient"]))
+                for name, title in (("softmax", "softmax of −∞"), ("masked_softmax", "masked_softmax"))
             ],
         ),
         MADE,

@@ -110,9 +110,8 @@ def _widths(found: dict[str, Any], widths: list[dict[str, Any]]) -> Markup:
         )
         frames.append(Frame(f"{one['width']:.2f}", [{"series": [prediction.to_dict(4)]}, image], note))
     rows = [
-        [f"{one['width']:.3f}", f"{one['leave_one_out']:.3f}", f"{one['test_error']:.3f}", f"{one['effective_examples']:.1f}"]
-        for one in widths
-    ]  # fmt: skip
+        [f"{one[key]:.3f}" for key in ("width", "leave_one_out", "test_error", "effective_examples")] for one in widths
+    ]
     headings = ("width", "leave-one-out loss", "error to the truth", "examples that count")
     wide = next(n for n, one in enumerate(widths) if one["width"] >= 1)
     return join(
@@ -149,7 +148,9 @@ def _learned(found: dict[str, Any], widths: list[dict[str, Any]], descent: dict[
             "every example predicts itself perfectly.",
         ),
         columns(
-            curve_chart("Errors by width", [loss, error, path], x="width", y="mean squared error", x_digits=2, log_x=True),
+            curve_chart(
+                "Errors by width", [loss, error, path], x="width", y="mean squared error", x_digits=2, log_x=True
+            ),
             curve_chart("Gradient descent", [steps, goal], x="step", y="width", y_range=(0.0, 1.05)),
         ),
         MADE,
@@ -165,9 +166,9 @@ def _learned(found: dict[str, Any], widths: list[dict[str, Any]], descent: dict[
 
 def _kernels(found: dict[str, Any], kernels: list[dict[str, Any]]) -> Markup:
     rows = [
-        (one["name"], f"{one['width']:.2f}", f"{one['leave_one_out']:.3f}", f"{one['test_error']:.3f}", f"{one['mean_neighbours']:.0f}")
+        (one["name"], *(f"{one[key]:.3f}" for key in ("width", "leave_one_out", "test_error", "mean_neighbours")))
         for one in kernels
-    ]  # fmt: skip
+    ]
     predictions = [
         Curve(one["name"], paired(found["queries"], one["predictions"]), colour=colour)
         for one, colour in zip(kernels, (0, 1, 3), strict=True)

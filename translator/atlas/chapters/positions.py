@@ -75,7 +75,9 @@ def _sinusoids(found: dict[str, Any]) -> Markup:
         look(
             "in the picture every row is the vector of one position; blue is positive, orange negative. On the left "
             "the "
-            "stripes are narrow (fast waves), on the right they are wider than the picture.",
+            "stripes are narrow (fast waves); on the right the waves are so slow that sines are still near 0 (white) "
+            "and "
+            "cosines near 1 (blue) at the last position shown.",
         ),
         text(
             "Why waves? Because the dot product of two such vectors depends only on how far apart they are: ",
@@ -100,7 +102,7 @@ def _sinusoids(found: dict[str, Any]) -> Markup:
 
 
 def _rotary(found: dict[str, Any]) -> Markup:
-    common = [curve_spec("", [], x="distance", y="score", digits=3, y_range=(-1.0, 1.05))]
+    common = [curve_spec("", [], x="distance", y="score", digits=3, y_range=(-0.6, 1.05))]
     frames = []
     for one in found["sizes"]:
         mean, deviation = np.array(one["mean"]), np.array(one["deviation"])
@@ -148,7 +150,7 @@ def _rotary(found: dict[str, Any]) -> Markup:
 def _relative(found: dict[str, Any]) -> Markup:
     curves = [
         Curve("encoder, both directions", paired(found["offsets"], found["buckets"]["encoder"]), colour=0),
-        Curve("decoder, only backwards", paired(found["offsets"], found["buckets"]["decoder"]), dashed=True, colour=1),
+        Curve("decoder, only backwards", paired(found["offsets"], found["buckets"]["decoder"])[:161], "line", True, 1),
     ]
     encoder = dict(zip(found["offsets"], found["buckets"]["encoder"], strict=True))
     exact = sum(1 for offset in range(161) if list(encoder.values()).count(encoder[-offset]) == 1)

@@ -37,7 +37,8 @@ def write(figures: dict[str, Any]) -> Section:
             " says how well two of them fit. The weights are the softmax of the scores:",
         ),
         formula(
-            r"\alpha_i = \softmax_i ( \score(q, k_i) ) = \frac{\exp \score(q, k_i)}{\sum_{j} \exp \score(q, k_j)}",
+            r"\alpha_i = \softmax_i ( \score(q, k_i) ) = \frac{\exp ( \score(q, k_i) )}{\sum_{j} \exp ( \score(q, k_j) "
+            r")}",
             "alpha i is the exponential of the score of q and k i, divided by the sum of the exponentials of all "
             "scores",
         ),
@@ -153,7 +154,8 @@ def _saturation(found: dict[str, Any]) -> Markup:
         ),
         columns(
             curve_chart(
-                "Standard deviation of the scores", curves("deviation"), x="dimension d", y="deviation", log_x=True, log_y=True
+                "Standard deviation of the scores", curves("deviation"), x="dimension d", y="deviation",
+                log_x=True, log_y=True,
             ),
             curve_chart("Entropy of the weights", curves("entropy"), x="dimension d", y="entropy, bits", log_x=True),
             curve_chart(
@@ -167,7 +169,7 @@ def _saturation(found: dict[str, Any]) -> Markup:
             [
                 ("entropy at d = 512, dot", f"{last['dot']['entropy']:.2f} bits", "as good as one key"),
                 ("… scaled dot", f"{last['scaled_dot']['entropy']:.2f} bits", f"of at most {_most(found):.0f}"),
-                ("largest weight, dot", f"{last['dot']['largest']:.2f}", f"scaled: {last['scaled_dot']['largest']:.2f}"),
+                ("largest weight, dot", f"{last['dot']['largest']:.2f}", f"scaled {last['scaled_dot']['largest']:.2f}"),
                 ("gradient, scaled over plain dot", f"{lost:.1f} ×", "at d = 512, mean over queries"),
             ]
         ),

@@ -66,20 +66,21 @@ def future(material: Material) -> dict[str, Any]:
 
 
 def empty_rows(material: Material) -> dict[str, Any]:
-    """A row with nothing to attend to: what a softmax over −∞ gives, and what the masked softmax does."""
-    plain, masked = torch.zeros(4, requires_grad=True), torch.zeros(4, requires_grad=True)
-    naive = torch.softmax(plain.masked_fill(torch.ones(4, dtype=torch.bool), -math.inf), dim=-1)
-    ours = masked_softmax(masked, torch.zeros(4, dtype=torch.bool))
-    naive.sum().backward()  # type: ignore[no-untyped-call]
-    ours.sum().backward()  # type: ignore[no-untyped-call]
-    assert plain.grad is not None
-    assert masked.grad is not None
-    return {
-        "softmax": [str(value) for value in naive.tolist()],
-        "softmax_gradient": [str(value) for value in plain.grad.tolist()],
-        "masked_softmax": ours.tolist(),
-        "masked_softmax_gradient": masked.grad.tolist(),
-    }
+    """A row with nothing to attend to: the weights, and the gradient that reaches the values behind them."""
+    nothing = torch.zeros(4, dtype=torch.bool)
+    softmax = torch.softmax(torch.zeros(4).masked_fill(~nothing, -math.inf), dim=-1)
+    found = {}
+    for name, weights in (("softmax", softmax), ("masked_softmax", masked_softmax(torch.zeros(4), nothing))):
+        values = torch.ones(4, requires_grad=True)
+        (weights @ values).backward()  # type: ignore[no-untyped-call]
+        assert values.grad is not None
+        # As texts, since JSON has no NaN.
+        found[name] = {"weights": _texts(weights), "gradient": _texts(values.grad)}
+    return found
+
+
+def _texts(values: Tensor) -> list[str]:
+    return [f"{value:g}" for value in values.tolist()]
 
 
 def padding_of_run(material: Material) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from translator.attention.positions import (
 from translator.models.transformer import Transformer
 
 SIZE, NUM_POSITIONS = 128, 96
-SHOWN_DIMENSIONS = [0, 8, 16, 32, 64]
+SHOWN_DIMENSIONS = [8, 20, 32, 48]
 FARTHEST = 64
 STARTS = [0, 40, 400]  # absolute positions from which distances are counted
 ROTARY_SIZES = [8, 16, 32, 64, 128, 256]
