@@ -87,6 +87,7 @@ def _ways(found: dict[str, Any]) -> Markup:
         ),
         tag("h4", "The weights themselves"),
         columns(maps),
+        MADE,
         look(
             "each row is a query, each column an example, both from left to right, so the diagonal is “near”. "
             "The darkest blue is the largest weight of each map: 1/80 for the average, 1 for the nearest neighbour."

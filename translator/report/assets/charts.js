@@ -29,7 +29,8 @@ const Charts = (() => {
 
   // As short as a value on an axis can be.
   function short(value, spec) {
-    return spec.percent ? `${Number((100 * value).toPrecision(4))} %` : format(value, { digits: 4 });
+    if (spec.percent) return `${Number((100 * value).toPrecision(4))} %`;
+    return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential().replace("-", "−") : format(value, { digits: 4 });
   }
 
   // Round numbers from low to high, about as many as asked for.
