@@ -15,6 +15,7 @@ from translator.atlas.contents import CHAPTERS, chosen_chapters
 from translator.atlas.measure.__main__ import main as measure
 from translator.atlas.page import atlas_page
 from translator.build import atlas_command
+from translator.errors import UserError
 
 
 def test_the_page_has_the_chapters_in_order(figures: dict[str, Any]) -> None:
@@ -97,7 +98,7 @@ def test_mistakes_get_one_line(atlas_run: Path, tmp_path: Path, capsys: pytest.C
 def test_an_lstm_is_refused_as_a_transformer(tmp_path: Path) -> None:
     write_corpora(tmp_path / "corpora")
     run = make_small_run(tmp_path / "lstm", tmp_path / "corpora", "lstm")
-    with pytest.raises(atlas_command.UserError, match="give it as --lstm-run"):
+    with pytest.raises(UserError, match="give it as --lstm-run"):
         atlas_command.load_trained_run("--run", run, "transformer")
     for path in (tmp_path / "corpora").iterdir():
         path.unlink()

@@ -12,6 +12,7 @@ from torch import nn
 
 from translator.atlas.figures import complexity, paths
 from translator.atlas.measure import complexity as complexity_measure
+from translator.attention.multihead import MultiHeadAttention
 from translator.models.lstm_layers import LstmLayer
 
 
@@ -48,8 +49,8 @@ def test_the_modules_compute_what_their_names_say() -> None:
     assert run(x).shape == (7, 16)
     run, _ = complexity.module_of("multihead", 16)
     assert run(x).shape == (7, 16)
-    run, parameters = complexity.module_of("convolution", 16)
-    torch.testing.assert_close(run(x), nn.functional.conv1d(x.T[None], *parameters, padding=1)[0].T)
+    run, (weight, bias) = complexity.module_of("convolution", 16)
+    torch.testing.assert_close(run(x), nn.functional.conv1d(x.T[None], weight, bias, padding=1)[0].T)
 
 
 def test_memory_counts_every_storage_once_and_no_parameters() -> None:
@@ -108,7 +109,7 @@ def test_gradients_by_distance_are_those_of_the_whole_jacobian(figures: dict[str
     assert min(found["gradients"]["attention"]) > 0.05
     assert found["gradients"]["recurrence"][64] < 1e-3
     torch.manual_seed(paths.SEED)
-    _, layer = paths.MultiHeadAttention(paths.WIDTH, paths.NUM_HEADS), LstmLayer(paths.WIDTH, paths.WIDTH)
+    _, layer = MultiHeadAttention(paths.WIDTH, paths.NUM_HEADS), LstmLayer(paths.WIDTH, paths.WIDTH)
     paths.Convolutions(paths.WIDTH, paths.CONVOLUTIONS)
     x, zeros = torch.randn(paths.LENGTH, paths.WIDTH), torch.zeros(1, paths.WIDTH)
     jacobian = torch.autograd.functional.jacobian(lambda x: layer(x[:, None], zeros, zeros)[0][-1, 0], x)  # (D, n, D)

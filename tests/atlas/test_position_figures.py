@@ -61,7 +61,7 @@ def test_ranges_of_distances(figures: dict[str, Any]) -> None:
 def test_what_models_have_learned() -> None:
     model = transformer("learned")
     found = positions.trained_positions(model)
-    rows = model.source_positions.weight.detach().double().numpy()[: positions.LEARNED_SHOWN]  # type: ignore[union-attr, operator]
+    rows = model.source_positions.weight.detach().double().numpy()[: positions.LEARNED_SHOWN]  # type: ignore[operator]
     directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     np.testing.assert_allclose(found["learned_source"], directions @ directions.T, atol=2e-5)
     model = transformer("relative")

@@ -128,10 +128,10 @@ def _exponents(found: dict[str, Any]) -> Markup:
     ranges = [f"{found[axis]['range'][0]}–{found[axis]['range'][1]}" if found[axis]["range"] else "–" for axis in found]
     headings = (
         "fitted exponents",
-        f"theory, n in {ranges[0]}",
+        f"theory of time, n in {ranges[0]}",
         "time",
         "memory",
-        f"theory, d in {ranges[1]}",
+        f"theory of time, d in {ranges[1]}",
         "time",
         "memory",
     )
