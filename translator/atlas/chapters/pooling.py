@@ -123,7 +123,7 @@ def _widths(found: dict[str, Any], widths: list[dict[str, Any]]) -> Markup:
         ),
         MADE,
         look(
-            "to the left the kernel is narrow: the curve follows the noise, and the bright band of weights is thin. To "
+            "to the left the kernel is narrow: the curve follows the noise, and the band of weights is thin. To "
             "the "
             "right it is wide: the curve flattens towards the average, and the weights become equal. The number of "
             "examples that a prediction rests on is ",
