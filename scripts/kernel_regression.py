@@ -11,53 +11,19 @@ import argparse
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
+from translator.atlas.regression import (
+    LARGEST_X,
+    NOISE,
+    NUM_EXAMPLES,
+    gaussian,
+    leave_one_out_loss,
+    make_examples,
+    train_width,
+    true_function,
+)
 from translator.attention.pooling import attention_pooling
-from translator.attention.scores import GaussianScore
 from translator.plots.kernel_regression import Regression, draw_kernel_regression
-
-LARGEST_X = 5.0
-
-
-def true_function(x: Tensor) -> Tensor:
-    return 2 * torch.sin(x) + x**0.8
-
-
-def make_examples(num_examples: int, noise: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Ascending x (S, 1) and y (S, 1), the true function plus Gaussian noise."""
-    x = (torch.rand(num_examples, 1, generator=generator) * LARGEST_X).sort(dim=0).values
-    return x, true_function(x) + noise * torch.randn(num_examples, 1, generator=generator)
-
-
-def leave_one_out_loss(score: GaussianScore, x: Tensor, y: Tensor) -> Tensor:
-    """The mean squared error when each example is predicted from all the others.
-
-    The mask stops an example from attending to itself; otherwise the best kernel would be infinitely narrow.
-    """
-    others = ~torch.eye(len(x), dtype=torch.bool)  # (S, S)
-    predictions, _ = attention_pooling(score, x, x, y, others)
-    return (predictions - y).square().mean()
-
-
-def train_width(x: Tensor, y: Tensor) -> GaussianScore:
-    score = GaussianScore(1)
-    optimizer = torch.optim.LBFGS(score.parameters(), max_iter=100, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        loss = leave_one_out_loss(score, x, y)
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    return score
-
-
-def infinitely_wide() -> GaussianScore:
-    score = GaussianScore(1, learnable=False)
-    score.inverse_width.zero_()  # equal scores: average pooling
-    return score
 
 
 def main() -> None:
@@ -65,8 +31,8 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, default=Path("runs/kernel_regression.png"), help="the picture (%(default)s)"
     )
-    parser.add_argument("--examples", type=int, default=80, help="number of examples (%(default)s)")
-    parser.add_argument("--noise", type=float, default=0.5, help="standard deviation of the noise (%(default)s)")
+    parser.add_argument("--examples", type=int, default=NUM_EXAMPLES, help="number of examples (%(default)s)")
+    parser.add_argument("--noise", type=float, default=NOISE, help="standard deviation of the noise (%(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the examples (%(default)s)")
     arguments = parser.parse_args()
     if arguments.examples < 2:
@@ -75,8 +41,8 @@ def main() -> None:
     x, y = make_examples(arguments.examples, arguments.noise, torch.Generator().manual_seed(arguments.seed))
     queries = torch.linspace(0, LARGEST_X, 200).unsqueeze(1)  # (T, 1)
     scores = {
-        "average pooling": infinitely_wide(),
-        "non-parametric": GaussianScore(1, learnable=False),
+        "average pooling": gaussian(float("inf")),
+        "non-parametric": gaussian(1.0),
         "trained": train_width(x, y),
     }
     regressions = []

@@ -47,6 +47,11 @@ ALLOWED = {
         *{"data.normalization", "data.tokenizer", "engines.choice", "export.folder"},  # an exported model
         *EVERYWHERE,
     },
+    "atlas": {
+        *{"__version__", "atlas", "report", "attention", "models", "kernels", "runs", "config", "data", "decoding"},
+        *{"evaluation", "schema"},
+        *EVERYWHERE,
+    },
     "demo": {"demo", "data.corpus"} | EVERYWHERE,
     "plots": {"plots"} | EVERYWHERE,
     "schema": {"schema", "errors", "ids"},

@@ -57,7 +57,7 @@ def load_material(request: ReportRequest) -> tuple[HeldOut, list[RunMaterial]]:
         for folder, config in zip(folders, configs, strict=True)
     ]
     _require_same_languages(folders, directions)
-    held_out, split = _held_out(request, configs[0], directions[0])
+    held_out, split = read_held_out(request, configs[0], directions[0])
     materials = []
     for name, folder, config, direction in zip(_names(folders), folders, configs, directions, strict=True):
         material = RunMaterial(name, RunDirectory(folder), config)
@@ -83,7 +83,7 @@ def _require_same_languages(folders: Sequence[Path], directions: Sequence[Direct
         )
 
 
-def _held_out(request: ReportRequest, config: Config, direction: Direction) -> tuple[HeldOut, str]:
+def read_held_out(request: ReportRequest, config: Config, direction: Direction) -> tuple[HeldOut, str]:
     """The set that was asked for, or the run's test set, or else its validation set; and the name of the split."""
     if request.source is not None and request.reference is not None:
         sources, references = list(read_lines(request.source)), list(read_lines(request.reference))

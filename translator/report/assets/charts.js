@@ -1,9 +1,9 @@
 "use strict";
 // Charts in SVG without any library. A page has figures with a <div class="plot"> and their data as JSON; see charts.py.
-// Kinds: line, bars, heatmap, heads. All texts are set as text, never as HTML.
+// Kinds: line, bars, heatmap, heads; explore.js adds image and frames. All texts are set as text, never as HTML.
 const Charts = (() => {
   const NAMESPACE = "http://www.w3.org/2000/svg";
-  const COLOURS = 4; // --series-1 … in style.css
+  const COLOURS = 6; // --series-1 … in style.css
   const MARGIN = { top: 12, right: 14, bottom: 46, left: 66 };
 
   function make(name, attributes = {}, ...children) {
@@ -29,7 +29,8 @@ const Charts = (() => {
 
   // As short as a value on an axis can be.
   function short(value, spec) {
-    return spec.percent ? `${Number((100 * value).toPrecision(4))} %` : format(value, { digits: 4 });
+    if (spec.percent) return `${Number((100 * value).toPrecision(4))} %`;
+    return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential().replace("-", "−") : format(value, { digits: 4 });
   }
 
   // Round numbers from low to high, about as many as asked for.
@@ -91,9 +92,9 @@ const Charts = (() => {
     });
   }
 
-  function legend(names) {
+  function legend(names, colours = names.map((_, n) => n)) {
     const items = names.map((name, n) =>
-      make("span", {}, make("i", { class: `key colour-${(n % COLOURS) + 1}` }), make("bdi", {}, name)));
+      make("span", {}, make("i", { class: `key colour-${(colours[n] % COLOURS) + 1}` }), make("bdi", {}, name)));
     return make("div", { class: "legend" }, ...items);
   }
 
@@ -115,33 +116,67 @@ const Charts = (() => {
     return [drawing, width];
   }
 
+  // From values to places on an axis; "log" has powers of ten as ticks, or of two where there are few of ten.
+  function scale(kind, [low, high], [from, to], count) {
+    const change = kind === "log" ? Math.log10 : (value) => value;
+    const [start, end] = [change(low), change(high)];
+    const place = (value) => from + ((change(value) - start) / (end - start || 1)) * (to - from);
+    return { place, ticks: kind === "log" ? logTicks(low, high, count) : ticks(low, high, count) };
+  }
+
+  // Powers of ten where there are enough of them; otherwise powers of two, or 1, 2, 5, 10, … below 1.
+  function logTicks(low, high, count) {
+    const found = [];
+    if (Math.log10(high / low) < 2.5 && low < 0.9) {
+      for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) found.push(...[1, 2, 5].map((factor) => Number((factor * 10 ** power).toPrecision(6))));
+      return found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+    }
+    const base = low < 0.9 || high / low > 20_000 ? 10 : 2;
+    const [first, last] = [low, high].map((value, end) => (end ? Math.floor : Math.ceil)(Math.log(value) / Math.log(base) + (end ? 1e-9 : -1e-9)));
+    const step = Math.max(1, Math.ceil((last - first + 1) / (count + 1)));
+    for (let power = first; power <= last; power += step) found.push(Number((base ** power).toPrecision(12)));
+    return found;
+  }
+
+  // The lowest and highest value with some room around them; zero stays the bottom of what is never negative.
+  function span(values, kind) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    if (kind === "log") return [low / 1.25, high * 1.25];
+    const pad = (high - low || Math.abs(high) || 1) * 0.05;
+    return [low >= 0 ? Math.max(0, low - pad) : low - pad, high + pad];
+  }
+
+  // Curves, and series with mode "points" as dots. Axes are linear or logarithmic: xScale, yScale; xRange and yRange fix them.
   function line(plot, spec) {
-    const height = 240;
+    const height = spec.height ?? 240;
     const [drawing, width] = canvasFor(plot, spec, height);
     const all = spec.series.flatMap((one) => one.points);
     const xs = all.map((point) => point[0]);
-    const ys = all.map((point) => point[1]);
-    const [left, right] = [Math.min(...xs), Math.max(...xs)];
-    let [low, high] = [Math.min(...ys), Math.max(...ys)];
-    const pad = (high - low || Math.abs(high) || 1) * 0.05;
-    [low, high] = [low >= 0 ? Math.max(0, low - pad) : low - pad, high + pad];
-    const xOf = (x) => MARGIN.left + ((x - left) / (right - left || 1)) * (width - MARGIN.left - MARGIN.right);
-    const yOf = (y) => height - MARGIN.bottom - ((y - low) / (high - low)) * (height - MARGIN.top - MARGIN.bottom);
-    axes(drawing, spec, width, height, ticks(low, high, 5), yOf);
-    for (const x of ticks(left, right, width < 420 ? 3 : 6)) {
-      drawing.append(shape("text", { x: xOf(x), y: height - MARGIN.bottom + 16, class: "tick middle" }, format(x, { digits: 0 })));
+    const edge = spec.xScale === "log" ? 1.06 : 1;
+    const sides = spec.xRange ?? [Math.min(...xs) / edge, Math.max(...xs) * edge];
+    const heights = spec.yRange ?? span(all.map((point) => point[1]), spec.yScale);
+    const { place: xOf, ticks: xTicks } = scale(spec.xScale, sides, [MARGIN.left, width - MARGIN.right], width < 420 ? 3 : 6);
+    const { place: yOf, ticks: yTicks } = scale(spec.yScale, heights, [height - MARGIN.bottom, MARGIN.top], 5);
+    axes(drawing, spec, width, height, yTicks, yOf);
+    for (const x of xTicks) {
+      drawing.append(shape("text", { x: xOf(x), y: height - MARGIN.bottom + 16, class: "tick middle" }, format(x, { digits: spec.xDigits ?? 0 })));
     }
     spec.series.forEach((one, n) => {
-      const path = one.points.map(([x, y], i) => `${i ? "L" : "M"}${xOf(x).toFixed(1)} ${yOf(y).toFixed(1)}`).join("");
-      drawing.append(shape("path", { d: path, class: `curve stroke-${(n % COLOURS) + 1}${n % 2 ? " dashed" : ""}` }));
-      if (one.points.length < 30) {
-        for (const [x, y] of one.points) drawing.append(shape("circle", { cx: xOf(x), cy: yOf(y), r: 3, class: `fill-${(n % COLOURS) + 1}` }));
+      const colour = ((one.colour ?? n) % COLOURS) + 1;
+      const inside = one.points.filter(([, y]) => y >= heights[0] - 1e-12 && y <= heights[1] + 1e-12);
+      if (one.mode !== "points") {
+        const path = inside.map(([x, y], i) => `${i ? "L" : "M"}${xOf(x).toFixed(1)} ${yOf(y).toFixed(1)}`).join("");
+        drawing.append(shape("path", { d: path, class: `curve stroke-${colour}${one.dashed ?? n % 2 ? " dashed" : ""}` }));
+      }
+      if (one.mode === "points" || (one.points.length < 30 && one.mode !== "line")) {
+        for (const [x, y] of inside) drawing.append(shape("circle", { cx: xOf(x).toFixed(1), cy: yOf(y).toFixed(1), r: 3, class: `fill-${colour}` }));
       }
     });
     const places = [...new Set(xs)].sort((a, b) => a - b);
     const cursor = shape("line", { y1: MARGIN.top, y2: height - MARGIN.bottom, class: "cursor", visibility: "hidden" });
     drawing.append(cursor);
     const nearest = (points, x) => points.reduce((best, one) => (Math.abs(one[0] - x) < Math.abs(best[0] - x) ? one : best));
+    const at = (x) => format(x, { digits: spec.xDigits ?? 0 });
     interactive(drawing, {
       count: places.length,
       find: (x) => places.reduce((best, place, i) => (Math.abs(xOf(place) - x) < Math.abs(xOf(places[best]) - x) ? i : best), 0),
@@ -150,11 +185,11 @@ const Charts = (() => {
         cursor.setAttribute("visibility", i < 0 ? "hidden" : "visible");
         if (i >= 0) for (const end of ["x1", "x2"]) cursor.setAttribute(end, xOf(places[i]));
       },
-      describe: (i) => [`${spec.x} ${format(places[i], { digits: 0 })}`, ...spec.series.filter((one) => one.points.length)
+      describe: (i) => [`${spec.x} ${at(places[i])}`, ...spec.series.filter((one) => one.points.length)
         .map((one) => [one.name, nearest(one.points, places[i])])
-        .map(([name, point]) => `${name}: ${format(point[1], spec)}${point[0] === places[i] ? "" : ` (at ${format(point[0], { digits: 0 })})`}`)],
+        .map(([name, point]) => `${name}: ${format(point[1], spec)}${point[0] === places[i] ? "" : ` (at ${at(point[0])})`}`)],
     });
-    plot.append(...(spec.series.length > 1 ? [legend(spec.series.map((one) => one.name))] : []), drawing);
+    plot.append(...(spec.series.length > 1 ? [legend(spec.series.map((one) => one.name), spec.series.map((one, n) => one.colour ?? n))] : []), drawing);
   }
 
   function bars(plot, spec) {
@@ -315,7 +350,7 @@ const Charts = (() => {
     heatmap(large, { title: `attention, ${chosen.name}`, rows: map.target, columns: map.source, values: chosen.values, maximum: 1, digits: 2, cell: 26, plain: true });
   }
 
-  const kinds = { line, bars, heatmap, heads };
+  const kinds = { line, bars, heatmap, heads }; // explore.js adds image and frames
 
   function draw(figure) {
     const plot = figure.querySelector(".plot");
@@ -328,6 +363,7 @@ const Charts = (() => {
   function drawAll() {
     const figures = [...document.querySelectorAll("figure.chart")];
     figures.forEach(draw);
+    document.addEventListener("themechange", () => figures.filter((one) => one.querySelector(".pixels")).forEach(draw));
     let due = 0;
     window.addEventListener("resize", () => {
       clearTimeout(due);
@@ -335,5 +371,5 @@ const Charts = (() => {
     });
   }
 
-  return { make, shape, format, draw, drawAll, show, hide, interactive, heads };
+  return { make, shape, format, ticks, interactive, heads, kinds, MARGIN, draw, drawAll, show, hide };
 })();

@@ -12,11 +12,17 @@
   const stored = remembered();
   if (stored === "light" || stored === "dark") root.dataset.theme = stored;
   const button = document.getElementById("theme");
+  const changed = () => document.dispatchEvent(new Event("themechange")); // for pictures that cannot use variables
   const label = () => button.setAttribute("aria-pressed", String(isDark()));
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     remember(root.dataset.theme);
     label();
+    changed();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    label();
+    changed();
   });
   label();
 })();
