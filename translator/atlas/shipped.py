@@ -35,6 +35,6 @@ def provenance_text(measurement: dict[str, Any]) -> str:
     provenance = measurement["provenance"]
     machine, used = provenance["machine"], provenance["versions"]
     return (
-        f"measured on {provenance['date']} on {machine['processor']}, {machine['threads']} of {machine['cores']} cores, "
-        f"with torch {used['torch']} and translator {used['translator']}"
+        f"measured on {provenance['date']} on {machine['processor']}, {machine['threads']} of {machine['cores']} "
+        f"cores, with torch {used['torch']} and translator {used['translator']}"
     )

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import json
 import logging
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from translator.build.report import ReportRequest, read_held_out
 from translator.command import open_outputs, say
 from translator.config import load_file
 from translator.errors import UserError
-from translator.evaluate_files import to_json
 from translator.progress_display import show_progress
 from translator.report.material import HeldOut
 from translator.runs.directory import RunDirectory
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
         if "output" in write:
             write["output"](atlas_page(figures))
         if "json" in write:
-            write["json"](to_json(figures))
+            write["json"](json.dumps(figures, ensure_ascii=False) + "\n")
     if options.output is not None:
         say(f"{options.output}: {len(figures)} chapter(s)")
 

@@ -65,7 +65,7 @@ def curve_chart(title: str, curves: Sequence[Curve], *, x: str, y: str, **option
 def _rows(curves: Sequence[Curve]) -> list[list[str]]:
     places = sorted({point[0] for curve in curves for point in curve.points})
     places = places[:: -(-len(places) // MOST_ROWS)]
-    tables = [dict((point[0], point[1]) for point in curve.points) for curve in curves]
+    tables = [{point[0]: point[1] for point in curve.points} for curve in curves]
     return [[f"{x:.6g}", *(f"{table[x]:.4g}" if x in table else "" for table in tables)] for x in places]
 
 

@@ -38,6 +38,11 @@ def columns(*children: Child) -> Markup:
     return tag("div", *children, class_="columns")
 
 
+def paired(xs: Sequence[float], ys: Sequence[float]) -> list[tuple[float, float]]:
+    """Points of a curve."""
+    return list(zip(xs, ys, strict=True))
+
+
 def tiles(values: Sequence[tuple[str, str, str]]) -> Markup:
     """Large numbers, each with what it is and a remark."""
     return tag(
