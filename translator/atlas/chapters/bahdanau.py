@@ -86,8 +86,8 @@ def _training(found: dict[str, Any]) -> Markup:
         text(
             "Take for each word of the translation the source word it looks at most, and compare these links with the "
             "true ones. The alignment error is 0 if they are the same and 100 % if they have nothing in common (Och "
-            f"and Ney 2003). It is measured on {found['num_sentences']} sentences of the {found['held_out']} set, while "
-            "the decoder is led through the reference translations."
+            f"and Ney 2003). It is measured on {found['num_sentences']} sentences of the {found['held_out']} set, "
+            "while the decoder is led through the reference translations."
         ),
         tiles(
             [

@@ -31,7 +31,8 @@ def write(figures: dict[str, Any]) -> Section:
     introduction = join(
         text(INTRODUCTION),
         formula(
-            r"\text{head}_i = \softmax(\frac{Q_i K_i^\top}{\sqrt{d}}) V_i, \quad \MultiHead = \sum_{i} \text{head}_i W_i^O",
+            r"\text{head}_i = \softmax(\frac{Q_i K_i^\top}{\sqrt{d}}) V_i, \quad "
+            r"\MultiHead = \sum_{i} \text{head}_i W_i^O",
             "head i is the softmax of Q i times K i transposed over the root of d, times V i; "
             "multi-head attention is the sum over i of head i times W i O",
         ),
@@ -83,8 +84,8 @@ def _roles(found: dict[str, Any]) -> Markup:
     return join(
         tag("h3", "Roles, by rule"),
         text(
-            f"A head is given a role if at least {100 * rules['smallest_share']:.0f} % of its attention goes to one kind "
-            "of place, on average over all pieces of the sample (padding, and </s> as the one who looks, are left "
+            f"A head is given a role if at least {100 * rules['smallest_share']:.0f} % of its attention goes to one "
+            "kind of place, on average over all pieces of the sample (padding, and </s> as the one who looks, are left "
             "out): the ",
             tag("em", "previous"),
             ", ",

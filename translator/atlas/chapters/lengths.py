@@ -31,10 +31,10 @@ def length_part(chapter: str, measurement: dict[str, Any] | None) -> Markup:
     return join(
         heading,
         text(
-            "Can a model use positions that it has never seen? Small Transformers (2 + 2 layers, vectors of 64 numbers, "
-            f"1,000 updates) were trained on pairs of the demo corpus with at most {limit} pieces on each side, and then "
-            "translated longer sentences. The dashed curve is a control: the same model, trained on all lengths. What "
-            "it loses with length is not the fault of the positions."
+            "Can a model use positions that it has never seen? Small Transformers (2 + 2 layers, vectors of 64 "
+            f"numbers, 1,000 updates) were trained on pairs of the demo corpus with at most {limit} pieces on each "
+            "side, and then translated longer sentences. The dashed curve is a control: the same model, trained on all "
+            "lengths. What it loses with length is not the fault of the positions."
         ),
         curve_chart("BLEU by length", curves, x="pieces on the longer side (middle of the range)", y="BLEU", digits=1),
         table(headings, rows),

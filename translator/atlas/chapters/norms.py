@@ -34,7 +34,7 @@ def write(figures: dict[str, Any]) -> Section:
 def _gradients(found: dict[str, Any]) -> Markup:
     deepest = found["depths"][-1]
     by_layer, by_depth = [], []
-    for number, one in enumerate(found["variants"]):
+    for one in found["variants"]:
         name = f"{ORDERS[one['norm_order']]}, {STARTS[one['initialisation']]}"
         dashed, colour = one["initialisation"] == "scaled", 0 if one["norm_order"] == "pre" else 1
         norms = one["layers"][str(deepest)]
@@ -73,13 +73,13 @@ def _gradients(found: dict[str, Any]) -> Markup:
         ),
         made_by(NAME, "norm_gradients"),
         look(
-            f"with post-norm and a plain start, the first of {deepest} layers gets a gradient {plain[-1] / plain[0]:.0f} "
-            "times smaller than the last: each normalisation on the way shrinks it. With pre-norm the sum is a direct "
-            "way back, and no layer is cut off."
+            f"with post-norm and a plain start, the first of {deepest} layers gets a gradient "
+            f"{plain[-1] / plain[0]:.0f} times smaller than the last: each normalisation on the way shrinks it. With "
+            "pre-norm the sum is a direct way back, and no layer is cut off."
         ),
         text(
-            "“Plain” gives every matrix Xavier's variance, as in the first Transformer. “Scaled” is how models start in "
-            "this package: matrices that end a branch begin smaller, by the number of branches (pre-norm) or by the "
+            "“Plain” gives every matrix Xavier's variance, as in the first Transformer. “Scaled” is how models start "
+            "in this package: matrices that end a branch begin smaller, by the number of branches (pre-norm) or by the "
             "number of the layer (post-norm). That repairs most of the post-norm problem before training begins. The "
             "chart shows the first moment only, and Adam divides each gradient by its own size, so a small gradient "
             "does not by itself mean slow learning; the curves below show what happens in training."

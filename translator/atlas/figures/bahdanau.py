@@ -96,8 +96,8 @@ def checkpoint_folders(run: TrainedRun) -> list[tuple[int, Path]]:
     folders = sorted((run.folder / "checkpoints").glob("step-*"))
     if not folders:
         raise UserError(
-            f"--lstm-run {run.folder}: has no checkpoints (checkpoints/step-…), whose alignments this chapter compares; "
-            "give a run that still has them"
+            f"--lstm-run {run.folder}: has no checkpoints (checkpoints/step-…), whose alignments this chapter "
+            "compares; give a run that still has them"
         )
     return [(int(folder.name.removeprefix("step-")), folder) for folder in folders]
 

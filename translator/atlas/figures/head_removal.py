@@ -1,8 +1,9 @@
 """What a translation model loses with some of its attention heads.
 
 A head is removed by zeroing the columns of the output projection that its result meets:
-    MultiHead = Σ_i head_i W_i^O + b, so W_i^O = 0 leaves the sum of the other heads (Vaswani et al. 2017, section 3.2.2;
-removing heads: Michel et al. 2019, arXiv:1905.10650, and Voita et al. 2019, arXiv:1905.09418).
+    MultiHead = Σ_i head_i W_i^O + b
+so W_i^O = 0 leaves the sum of the other heads (Vaswani et al. 2017, section 3.2.2; removing heads:
+Michel et al. 2019, arXiv:1905.10650, and Voita et al. 2019, arXiv:1905.09418).
 """
 
 import copy
@@ -14,8 +15,8 @@ import torch
 from translator.atlas.figures.recorded_attention import STACKS, attention_modules
 from translator.decoding.line_translator import LineTranslator
 from translator.evaluation.metrics import score_corpus
-from translator.report.material import HeldOut
 from translator.models.transformer import Transformer
+from translator.report.material import HeldOut
 
 
 class Head(NamedTuple):

@@ -1,0 +1,79 @@
+"""Measurements that train: their plans are valid, their buckets hold what they say, mistakes are one line."""
+
+from pathlib import Path
+
+import pytest
+
+from support.configurations import configuration
+from translator.atlas.measure import lengths, plans
+from translator.atlas.measure.__main__ import MEASUREMENTS, main
+from translator.atlas.measure.small_runs import COMMON, SmallRun, command, train
+from translator.data.tokenizer import Tokenizer
+from translator.runs.directory import RunDirectory
+
+PLACES = ("data.train=a", "data.valid=b")
+
+
+def all_runs() -> list[SmallRun]:
+    return [*plans.length_runs().values(), *plans.norm_runs().values(), *plans.score_runs().values()]
+
+
+def test_every_planned_run_is_a_valid_configuration_and_has_a_folder_of_its_own() -> None:
+    runs = all_runs()
+    assert len({run.name for run in runs}) == len(runs)
+    assert len({run.options for run in runs}) == len(runs)
+    for run in runs[::4]:
+        names = [option.split("=")[0] for option in (*COMMON, *run.options)]
+        assert len(set(names)) == len(names)
+        config = configuration(*COMMON, *run.options, *PLACES)
+        assert config.trainer.validate_every == config.trainer.max_updates  # the last weights are the final ones
+        assert command(run).startswith("python -m translator.train experiment=demo_transformer")
+
+
+def test_runs_about_lengths_differ_in_positions_only() -> None:
+    runs = plans.length_runs((1,))
+    assert {scheme for scheme, _ in runs} == {*plans.POSITIONS, plans.ALL_LENGTHS}
+    for scheme in plans.POSITIONS:
+        others = set(runs["none", 1].options) - {"model.positions=none"}
+        assert set(runs[scheme, 1].options) - others == {f"model.positions={scheme}"}
+    assert f"data.max_pieces={plans.TRAINED_PIECES}" not in runs[plans.ALL_LENGTHS, 1].options
+
+
+def test_buckets_are_by_the_longer_side_with_its_end_mark() -> None:
+    sources = [f"{'a ' * number}b" for number in range(1, 30)]
+    tokenizer = Tokenizer.train([(text, text) for text in sources], kind="char", vocab_size=300)
+    references = ["b"] * len(sources)
+    buckets = lengths.bucket_sentences(tokenizer, sources, references, most=5)
+    assert len(buckets) == len(lengths.BUCKETS)
+    for bucket, (shortest, longest) in zip(buckets, lengths.BUCKETS, strict=True):
+        found = [len(ids) for ids in tokenizer.encode_source([sources[number] for number in bucket])]
+        expected = [len(ids) for ids in tokenizer.encode_source(sources) if shortest <= len(ids) <= longest]
+        assert found == expected[:5]
+    swapped = lengths.bucket_sentences(tokenizer, references, sources, most=5)
+    assert swapped == buckets
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "done")
+    directory.path.mkdir()
+    directory.metrics.write_text("{}")
+    assert train(tmp_path, SmallRun("done", ("no.such=option",))).path == directory.path
+
+
+def test_mistakes_are_one_line(tmp_path: Path, small_lstm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.json"
+    (tmp_path / "file").touch()
+    assert set(MEASUREMENTS) >= {"bahdanau", "heads", "lengths", "trainings"}
+    for arguments, message in (
+        (["heads", "--run", str(small_lstm)], "is a run of the model lstm; give it as --lstm-run"),
+        (["heads", "--run", str(tmp_path / "gone")], "gone"),
+        (["heads"], "--run"),
+        (["bahdanau", "--lstm-run", str(small_lstm)], "has no checkpoints"),
+        (["trainings", "--work", str(tmp_path / "file")], "--work"),
+        (["lengths", "--work", str(tmp_path / "file")], "--work"),
+    ):
+        assert main([*arguments, "-o", str(output)]) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert message in lines[-1]
+        assert "Traceback" not in "".join(lines)
+        assert not output.exists()
