@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.configurations import configuration
-from translator.atlas.measure import lengths, plans
+from translator.atlas.measure import extrapolation, plans
 from translator.atlas.measure.__main__ import MEASUREMENTS, main
 from translator.atlas.measure.small_runs import COMMON, SmallRun, command, train
 from translator.data.tokenizer import Tokenizer
@@ -43,13 +43,13 @@ def test_buckets_are_by_the_longer_side_with_its_end_mark() -> None:
     sources = [f"{'a ' * number}b" for number in range(1, 30)]
     tokenizer = Tokenizer.train([(text, text) for text in sources], kind="char", vocab_size=300)
     references = ["b"] * len(sources)
-    buckets = lengths.bucket_sentences(tokenizer, sources, references, most=5)
-    assert len(buckets) == len(lengths.BUCKETS)
-    for bucket, (shortest, longest) in zip(buckets, lengths.BUCKETS, strict=True):
+    buckets = extrapolation.bucket_sentences(tokenizer, sources, references, most=5)
+    assert len(buckets) == len(extrapolation.BUCKETS)
+    for bucket, (shortest, longest) in zip(buckets, extrapolation.BUCKETS, strict=True):
         found = [len(ids) for ids in tokenizer.encode_source([sources[number] for number in bucket])]
         expected = [len(ids) for ids in tokenizer.encode_source(sources) if shortest <= len(ids) <= longest]
         assert found == expected[:5]
-    swapped = lengths.bucket_sentences(tokenizer, references, sources, most=5)
+    swapped = extrapolation.bucket_sentences(tokenizer, references, sources, most=5)
     assert swapped == buckets
 
 
@@ -63,14 +63,14 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 def test_mistakes_are_one_line(tmp_path: Path, small_lstm: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.json"
     (tmp_path / "file").touch()
-    assert set(MEASUREMENTS) >= {"bahdanau", "heads", "lengths", "trainings"}
+    assert set(MEASUREMENTS) >= {"bahdanau", "extrapolation", "heads", "trainings"}
     for arguments, message in (
         (["heads", "--run", str(small_lstm)], "is a run of the model lstm; give it as --lstm-run"),
         (["heads", "--run", str(tmp_path / "gone")], "gone"),
         (["heads"], "--run"),
         (["bahdanau", "--lstm-run", str(small_lstm)], "has no checkpoints"),
         (["trainings", "--work", str(tmp_path / "file")], "--work"),
-        (["lengths", "--work", str(tmp_path / "file")], "--work"),
+        (["extrapolation", "--work", str(tmp_path / "file")], "--work"),
     ):
         assert main([*arguments, "-o", str(output)]) == 2
         lines = capsys.readouterr().err.splitlines()

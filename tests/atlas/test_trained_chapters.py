@@ -6,23 +6,28 @@ from typing import Any
 
 import pytest
 
-from translator.atlas.chapters import bahdanau, heads, norms
-from translator.atlas.chapters.lengths import length_part
+from translator.atlas.chapters import bahdanau, extrapolation, heads, norms
 from translator.atlas.figures.bahdanau import bahdanau as bahdanau_figure
 from translator.atlas.figures.heads import heads as heads_figure
 from translator.atlas.figures.heads import measure_heads
 from translator.atlas.figures.norm_gradients import norm_gradients
-from translator.atlas.figures.trainings import lengths, trainings
+from translator.atlas.figures.positions import extrapolation as extrapolation_figure
+from translator.atlas.figures.trainings import trainings
 from translator.atlas.material import Material, TrainedRun
 from translator.atlas.shipped import with_provenance
 
-SHIPPED = {"bahdanau": bahdanau_figure, "heads": heads_figure, "trainings": trainings, "lengths": lengths}
+SHIPPED = {
+    "bahdanau": bahdanau_figure,
+    "heads": heads_figure,
+    "trainings": trainings,
+    "extrapolation": extrapolation_figure,
+}
 
 
 def test_without_material_each_chapter_says_which_command_provides_it() -> None:
     assert "python -m translator.atlas --run RUN" in heads.write({"heads": None}).content
     assert "python -m translator.atlas --lstm-run RUN" in bahdanau.write({"bahdanau": None}).content
-    assert "python -m translator.atlas.measure lengths" in length_part("positions", None)
+    assert "python -m translator.atlas.measure extrapolation" in extrapolation.write(None)
 
 
 def test_the_heads_of_a_run(trained: TrainedRun) -> None:
@@ -70,7 +75,7 @@ def test_shipped_measurements_make_whole_chapters() -> None:
     assert written.count('data-kind="heads"') == 3
     assert written.count('data-kind="heatmap"') == 3
     assert bahdanau.write({"bahdanau": bahdanau_figure(Material())}).content.count('data-kind="line"') == 2
-    assert 'data-kind="line"' in length_part("positions", lengths(Material()))
+    assert 'data-kind="line"' in extrapolation.write(extrapolation_figure(Material()))
     figures: dict[str, Any] = {"gradients": norm_gradients(Material(quick=True)), "trainings": trainings(Material())}
     assert norms.write(figures).content.count('data-kind="line"') == 4
     assert norms.write(figures | {"trainings": None}).content.count('data-kind="line"') == 2

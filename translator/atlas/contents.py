@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from translator.atlas.chapters import bahdanau as bahdanau_chapter
+from translator.atlas.chapters import complexity as complexity_chapter
 from translator.atlas.chapters import heads as heads_chapter
 from translator.atlas.chapters import norms as norms_chapter
 from translator.atlas.chapters import pooling as pooling_chapter
-from translator.atlas.figures import pooling
+from translator.atlas.chapters import positions as positions_chapter
+from translator.atlas.chapters import scores as scores_chapter
+from translator.atlas.figures import complexity, masks, paths, pooling, positions, scores
 from translator.atlas.figures.bahdanau import bahdanau
 from translator.atlas.figures.heads import heads
 from translator.atlas.figures.norm_gradients import norm_gradients
@@ -44,8 +47,45 @@ CHAPTERS: tuple[Chapter, ...] = (
         },
         pooling_chapter.write,
     ),
+    Chapter(
+        2,
+        "scores",
+        {
+            "plane": scores.weights_in_a_plane,
+            "saturation": scores.saturation,
+            "padding": masks.padding,
+            "padding_of_run": masks.padding_of_run,
+            "future": masks.future,
+            "empty_rows": masks.empty_rows,
+        },
+        scores_chapter.write,
+    ),
     Chapter(3, "bahdanau", {"bahdanau": bahdanau}, bahdanau_chapter.write),
     Chapter(4, "heads", {"heads": heads}, heads_chapter.write),
+    Chapter(
+        5,
+        "positions",
+        {
+            "sinusoids": positions.sinusoids,
+            "rotary": positions.rotary,
+            "relative": positions.relative,
+            "trained": positions.trained,
+            "shipped": positions.shipped_positions,
+            "extrapolation": positions.extrapolation,
+        },
+        positions_chapter.write,
+    ),
+    Chapter(
+        6,
+        "complexity",
+        {
+            "measured": complexity.measured,
+            "now": complexity.now,
+            "sequential": paths.sequential,
+            "gradients": paths.gradients,
+        },
+        complexity_chapter.write,
+    ),
     Chapter(7, "norms", {"gradients": norm_gradients, "trainings": trainings}, norms_chapter.write),
 )
 

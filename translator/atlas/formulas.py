@@ -10,13 +10,40 @@ from collections.abc import Iterator
 from translator.report.html import Markup, join, tag
 
 LETTERS = {
-    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "mu": "μ", "pi": "π"},
-    **{"sigma": "σ", "tau": "τ", "omega": "ω", "ell": "ℓ", "infty": "∞", "partial": "∂", "top": "⊤"},
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "theta": "θ",
+    "lambda": "λ",
+    "mu": "μ",
+    "pi": "π",
+    "sigma": "σ",
+    "tau": "τ",
+    "omega": "ω",
+    "Delta": "Δ",
+    "ell": "ℓ",
+    "infty": "∞",
+    "partial": "∂",
+    "top": "⊤",
 }
 FUNCTIONS = ("softmax", "score", "exp", "tanh", "sin", "cos", "log", "max", "min", "Attention", "MultiHead", "Concat")
 SIGNS = {
-    **{"cdot": "·", "times": "×", "le": "≤", "ge": "≥", "approx": "≈", "to": "→", "in": "∈", "dots": "…"},
-    **{"propto": "∝", "pm": "±", "quad": "\u2003", "sum": "∑", "odot": "⊙", "neq": "≠", "ll": "≪"},
+    "cdot": "·",
+    "times": "×",
+    "le": "≤",
+    "ge": "≥",
+    "approx": "≈",
+    "to": "→",
+    "in": "∈",
+    "dots": "…",
+    "propto": "∝",
+    "pm": "±",
+    "quad": "\u2003",
+    "sum": "∑",
+    "odot": "⊙",
+    "neq": "≠",
+    "ll": "≪",
 }
 LARGE = ("sum",)  # whose limits stand below and above
 TOKEN = re.compile(r"\\[A-Za-z]+|\d+(?:\.\d+)?|\S")
@@ -103,7 +130,7 @@ class _Parser:
         token = self.tokens[self.place]
         self.place += 1
         if token.startswith("\\text{"):
-            return tag("mtext", token.removeprefix("\\text{").removesuffix("}"))
+            return tag("mtext", token.removeprefix("\\text{").removesuffix("}").replace(" ", "\u00a0"))
         if token == "\\frac":
             return tag("mfrac", self.group(), self.group())
         if token == "\\sqrt":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from translator.atlas.shipped import provenance_text
-from translator.report.html import Child, Markup, tag
+from translator.report.html import Child, Markup, join, tag
 
 
 def text(*children: Child) -> Markup:
@@ -24,9 +24,11 @@ def look(*children: Child) -> Markup:
 def made_by(chapter: str, module: str, measurement: dict[str, Any] | None = None) -> Markup:
     """The command that makes the figures of a chapter, and the module that computes these."""
     if measurement is not None:
-        return tag("p", "Made by ", code(measurement["provenance"]["command"]), f", {provenance_text(measurement)}.", class_="made")  # fmt: skip
+        command, where = measurement["provenance"]["command"], f", {provenance_text(measurement)}."
+        return tag("p", "Made by ", code(command), where, class_="made")
     command = f"python -m translator.atlas --only {chapter} --json -"
-    return tag("p", "Made by ", code(command), ", computed in ", code(f"translator/atlas/figures/{module}.py"), ".", class_="made")  # fmt: skip
+    end = join(", computed in ", code(f"translator/atlas/figures/{module}.py"), ".")
+    return tag("p", "Made by ", code(command), end, class_="made")
 
 
 def missing(what: str, command: str) -> Markup:

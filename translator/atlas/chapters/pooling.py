@@ -32,7 +32,8 @@ def write(figures: dict[str, Any]) -> Section:
         formula(
             r"f(q) = \sum_{i} \alpha(q, k_i) v_i \quad \text{with} \quad \alpha \ge 0 \text{ and } "
             r"\sum_{i} \alpha(q, k_i) = 1",
-            "f of q is the sum over i of alpha of q and k i, times v i; the weights alpha are not negative and sum to 1",
+            "f of q is the sum over i of alpha of q and k i, times v i; the weights alpha are not negative and sum to "
+            "1",
         ),
         _ways(figures["regressions"]),
         _widths(figures["regressions"], figures["widths"]["widths"]),
@@ -60,7 +61,8 @@ def _ways(found: dict[str, Any]) -> Markup:
         text(
             f"The {len(found['x'])} examples are samples of a smooth function with noise of standard deviation "
             f"{found['noise']:g}. The plain average gives every example the same weight and ignores the query. The "
-            "nearest neighbour gives all the weight to one example and believes its noise. Nadaraya and Watson proposed "
+            "nearest neighbour gives all the weight to one example and believes its noise. Nadaraya and Watson "
+            "proposed "
             "in 1964 what lies between: the nearer the key, the larger the weight, with a Gaussian kernel of width ",
             inline(r"\sigma", "sigma"),
             ". That is a softmax of scores, which is the form attention still has today:",
@@ -74,16 +76,21 @@ def _ways(found: dict[str, Any]) -> Markup:
         MADE,
         table(("weights", "leave-one-out loss", "error to the truth"), rows),
         look(
-            f"the average is a flat line (error {average['test_error']:.2f}), the nearest neighbour a staircase that jumps "
+            f"the average is a flat line (error {average['test_error']:.2f}), the nearest neighbour a staircase that "
+            "jumps "
             f"to every noisy example ({nearest['test_error']:.2f}). A Gaussian of width 1 smooths too much "
             f"({wide['test_error']:.2f}); with the learned width {found['width']:.2f} the error is "
-            f"{learned['test_error']:.3f}. The error to the truth is the mean squared distance to the noiseless function; "
+            f"{learned['test_error']:.3f}. The error to the truth is the mean squared distance to the noiseless "
+            "function; "
             "the leave-one-out loss predicts each example from all the others, so it can be computed without the truth "
             f"and contains the noise ({found['noise'] ** 2:.2f}).",
         ),
         tag("h4", "The weights themselves"),
         columns(maps),
-        look("each row is a query, each column an example, both from left to right, so the diagonal is “near”."),
+        look(
+            "each row is a query, each column an example, both from left to right, so the diagonal is “near”. "
+            "The darkest blue is the largest weight of each map: 1/80 for the average, 1 for the nearest neighbour."
+        ),
     )
 
 
@@ -103,9 +110,8 @@ def _widths(found: dict[str, Any], widths: list[dict[str, Any]]) -> Markup:
         )
         frames.append(Frame(f"{one['width']:.2f}", [{"series": [prediction.to_dict(4)]}, image], note))
     rows = [
-        [f"{one['width']:.3f}", f"{one['leave_one_out']:.3f}", f"{one['test_error']:.3f}", f"{one['effective_examples']:.1f}"]
-        for one in widths
-    ]  # fmt: skip
+        [f"{one[key]:.3f}" for key in ("width", "leave_one_out", "test_error", "effective_examples")] for one in widths
+    ]
     headings = ("width", "leave-one-out loss", "error to the truth", "examples that count")
     wide = next(n for n, one in enumerate(widths) if one["width"] >= 1)
     return join(
@@ -116,7 +122,8 @@ def _widths(found: dict[str, Any], widths: list[dict[str, Any]]) -> Markup:
         ),
         MADE,
         look(
-            "to the left the kernel is narrow: the curve follows the noise, and the bright band of weights is thin. To the "
+            "to the left the kernel is narrow: the curve follows the noise, and the bright band of weights is thin. To "
+            "the "
             "right it is wide: the curve flattens towards the average, and the weights become equal. The number of "
             "examples that a prediction rests on is ",
             inline(r"1 / \sum_{i} \alpha_i^2", "one over the sum of the squared weights"),
@@ -141,13 +148,16 @@ def _learned(found: dict[str, Any], widths: list[dict[str, Any]], descent: dict[
             "every example predicts itself perfectly.",
         ),
         columns(
-            curve_chart("Errors by width", [loss, error, path], x="width", y="mean squared error", x_digits=2, log_x=True),
+            curve_chart(
+                "Errors by width", [loss, error, path], x="width", y="mean squared error", x_digits=2, log_x=True
+            ),
             curve_chart("Gradient descent", [steps, goal], x="step", y="width", y_range=(0.0, 1.05)),
         ),
         MADE,
         look(
             f"the dots roll down the loss from width {descent['steps'][0]['width']:g} to "
-            f"{descent['steps'][-1]['width']:.2f}, where the loss has its minimum. The error to the truth, which training "
+            f"{descent['steps'][-1]['width']:.2f}, where the loss has its minimum. The error to the truth, which "
+            "training "
             f"never sees, has its own at about {best['width']:.2f}: near, not equal, as {len(found['x'])} noisy "
             "examples cannot tell exactly.",
         ),
@@ -156,9 +166,9 @@ def _learned(found: dict[str, Any], widths: list[dict[str, Any]], descent: dict[
 
 def _kernels(found: dict[str, Any], kernels: list[dict[str, Any]]) -> Markup:
     rows = [
-        (one["name"], f"{one['width']:.2f}", f"{one['leave_one_out']:.3f}", f"{one['test_error']:.3f}", f"{one['mean_neighbours']:.0f}")
+        (one["name"], *(f"{one[key]:.3f}" for key in ("width", "leave_one_out", "test_error", "mean_neighbours")))
         for one in kernels
-    ]  # fmt: skip
+    ]
     predictions = [
         Curve(one["name"], paired(found["queries"], one["predictions"]), colour=colour)
         for one, colour in zip(kernels, (0, 1, 3), strict=True)

@@ -26,7 +26,7 @@ from translator.attention.scores import GaussianScore, ScoreFunction
 SEED = 1
 NUM_QUERIES = 51
 WIDTHS = [round(0.05 * 1.25**n, 3) for n in range(21)]  # 0.05 … 4.3
-FIRST_WIDTH, RATE, NUM_STEPS = 1.0, 2.0, 60  # of the gradient descent
+FIRST_WIDTH, RATE, NUM_STEPS = 1.0, 1.0, 100  # of the gradient descent
 KERNELS = ("Gaussian", "boxcar", "Epanechnikov")
 
 

@@ -7,10 +7,5 @@ from translator.atlas.shipped import shipped
 
 
 def trainings(material: Material) -> dict[str, Any] | None:
-    """Learning curves of both orders of normalisation and of the five scores."""
+    """Learning curves of both orders of normalisation and of the five scores: data/trainings.json."""
     return shipped("trainings")
-
-
-def lengths(material: Material) -> dict[str, Any] | None:
-    """BLEU by sentence length for each scheme of positions."""
-    return shipped("lengths")

@@ -123,11 +123,16 @@ const Charts = (() => {
     return { place, ticks: kind === "log" ? logTicks(low, high, count) : ticks(low, high, count) };
   }
 
+  // Powers of ten where there are enough of them; otherwise powers of two, or 1, 2, 5, 10, … below 1.
   function logTicks(low, high, count) {
-    const base = Math.log10(high / low) >= 2.5 ? 10 : 2;
-    const [first, last] = [Math.ceil(Math.log(low) / Math.log(base) - 1e-9), Math.floor(Math.log(high) / Math.log(base) + 1e-9)];
-    const step = Math.max(1, Math.ceil((last - first + 1) / (count + 1)));
     const found = [];
+    if (Math.log10(high / low) < 2.5 && low < 0.9) {
+      for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power++) found.push(...[1, 2, 5].map((factor) => Number((factor * 10 ** power).toPrecision(6))));
+      return found.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+    }
+    const base = low < 0.9 || high / low > 20_000 ? 10 : 2;
+    const [first, last] = [low, high].map((value, end) => (end ? Math.floor : Math.ceil)(Math.log(value) / Math.log(base) + (end ? 1e-9 : -1e-9)));
+    const step = Math.max(1, Math.ceil((last - first + 1) / (count + 1)));
     for (let power = first; power <= last; power += step) found.push(Number((base ** power).toPrecision(12)));
     return found;
   }

@@ -1,4 +1,4 @@
-"""A part of chapter 5: sentences longer than those of training."""
+"""The part of chapter 5 about sentences longer than those seen in training."""
 
 from typing import Any
 
@@ -6,14 +6,16 @@ from translator.atlas.chapters.parts import code, look, made_by, missing, text
 from translator.report.curves import Curve, curve_chart
 from translator.report.html import Markup, join, table, tag
 
-COMMAND = "python -m translator.atlas.measure lengths --work DIR -o FILE"
+CHAPTER = "positions"
 
 
-def length_part(chapter: str, measurement: dict[str, Any] | None) -> Markup:
-    """What happens beyond the lengths of training; `chapter` is the name of the chapter around it."""
-    heading = tag("h3", "Longer than in training")
+def write(measurement: dict[str, Any] | None) -> Markup:
+    heading = tag("h3", "Beyond the lengths of training")
     if measurement is None:
-        return join(heading, missing("This measurement is not shipped with this copy. It is made by", COMMAND))
+        remedy = (
+            "python -m translator.atlas.measure extrapolation --work DIR -o translator/atlas/data/extrapolation.json"
+        )
+        return join(heading, missing("How each kind of positions does on longer sentences is measured by", remedy))
     found = measurement["figures"]
     limit, buckets = found["trained_pieces"], found["buckets"]
     middles = [(first + last) / 2 for first, last in buckets]
@@ -38,7 +40,7 @@ def length_part(chapter: str, measurement: dict[str, Any] | None) -> Markup:
         ),
         curve_chart("BLEU by length", curves, x="pieces on the longer side (middle of the range)", y="BLEU", digits=1),
         table(headings, rows),
-        made_by(chapter, "lengths", measurement),
+        made_by(CHAPTER, "positions", measurement),
         look(f"the difference between the dashed curve and each of the others to the right of {limit} pieces."),
         text(
             f"Greedy search; {sizes} sentences in the ranges. "
