@@ -17,7 +17,7 @@ def test_the_norm_is_the_slope_along_the_gradient(order: str) -> None:
     torch.manual_seed(1)
     model = Transformer(30, 30, 8, 16, 2, 2, 2, norm_order=order, dropout=0.0).double()
     source, target = torch.randint(4, 30, (2, 3, 5))
-    loss_of(model, source, target).backward()  # type: ignore[no-untyped-call]
+    loss_of(model, source, target).backward()
     for number, layer in enumerate(model.decoder):
         norm = gradient_norm(layer)
         losses = []

@@ -12,9 +12,7 @@ CHAPTER = "positions"
 def write(measurement: dict[str, Any] | None) -> Markup:
     heading = tag("h3", "Beyond the lengths of training")
     if measurement is None:
-        remedy = (
-            "python -m translator.atlas.measure extrapolation --work DIR -o translator/atlas/data/extrapolation.json"
-        )
+        remedy = "python -m translator.atlas.measure extrapolation --work DIR -o FILE"
         return join(heading, missing("How each kind of positions does on longer sentences is measured by", remedy))
     found = measurement["figures"]
     limit, buckets = found["trained_pieces"], found["buckets"]

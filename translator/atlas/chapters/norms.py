@@ -127,15 +127,9 @@ def _training_chart(title: str, runs: list[dict[str, Any]]) -> Markup:
 
 def _end_table(kind: str, runs: list[dict[str, Any]]) -> Markup:
     rows = [
-        (
-            one["name"].replace("_", " "),
-            f"{one['train'][-1][1]:.3f}",
-            f"{one['validation'][1]:.3f}",
-            f"{one['bleu'][1]:.1f}",
-        )
-        for one in runs
+        (one["name"].replace("_", " "), f"{one['train'][-1][1]:.3f}", f"{one['validation'][1]:.3f}") for one in runs
     ]
-    return table((kind, "training loss at the end", "validation loss", "validation BLEU"), rows)
+    return table((kind, "training loss at the end", "validation loss"), rows)
 
 
 def _commands(found: dict[str, Any]) -> Markup:

@@ -106,7 +106,7 @@ def _maps(
     sentences: Sequence[ForcedSentence], tokenizer: Tokenizer, gold: Sequence[GoldAlignment]
 ) -> list[dict[str, Any]]:
     """The sentences whose order of words differs most between the languages: attention and truth, word by word."""
-    fitting = []
+    fitting: list[dict[str, Any]] = []
     for sentence in sentences:
         source_words, source_shares = piece_words(tokenizer.source_pieces(sentence.source_ids[:-1]), alignment_tokens)
         target_words, target_shares = piece_words(tokenizer.target_pieces(sentence.target_ids[:-1]), alignment_tokens)

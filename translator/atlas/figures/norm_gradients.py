@@ -57,7 +57,7 @@ def layer_gradients(norm_order: str, initialisation: str, depth: int, seed: int)
             _make_plain(model)
         pieces = torch.randint(4, VOCABULARY, (2, NUM_SENTENCES, LENGTH))  # 4: after the special ids
     source, target = pieces
-    loss_of(model, source, target).backward()  # type: ignore[no-untyped-call]
+    loss_of(model, source, target).backward()
     return [gradient_norm(layer) for layer in model.decoder]
 
 

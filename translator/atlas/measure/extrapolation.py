@@ -18,7 +18,7 @@ NUM_BOOTSTRAP = 200
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_work_option(parser)
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), metavar="N", help="default: 1 2")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), metavar="N", help="default: 1")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -21,7 +21,6 @@ COMMON = (
     "data=text",
     "model.model_size=64",
     "model.feedforward_size=128",
-    "trainer.batch_tokens=512",
     "decode=greedy",
     "trainer.max_time=null",
     "trainer.threads=1",

@@ -30,7 +30,6 @@ def _curves(work: Path, runs: Mapping[str, SmallRun]) -> list[dict[str, Any]]:
                 "command": command(run),
                 "train": [(update, round(loss, 4)) for update, loss in found["train/loss"]],
                 "validation": found["validation/loss"][-1],
-                "bleu": found["validation/bleu"][-1],
             }
         )
     return result
