@@ -9,11 +9,10 @@ import pytest
 from translator.atlas.chapters import bahdanau, extrapolation, heads, norms
 from translator.atlas.figures.bahdanau import bahdanau as bahdanau_figure
 from translator.atlas.figures.heads import heads as heads_figure
-from translator.atlas.figures.heads import measure_heads
 from translator.atlas.figures.norm_gradients import norm_gradients
 from translator.atlas.figures.positions import extrapolation as extrapolation_figure
 from translator.atlas.figures.trainings import trainings
-from translator.atlas.material import Material, TrainedRun
+from translator.atlas.material import Material
 from translator.atlas.shipped import with_provenance
 
 SHIPPED = {
@@ -30,8 +29,8 @@ def test_without_material_each_chapter_says_which_command_provides_it() -> None:
     assert "python -m translator.atlas.measure extrapolation" in extrapolation.write(None)
 
 
-def test_the_heads_of_a_run(trained: TrainedRun) -> None:
-    figures = measure_heads(trained, quick=True)
+def test_the_heads_of_a_run(head_figures: dict[str, Any]) -> None:
+    figures = head_figures
     page = heads.write({"heads": {"provenance": None, "figures": figures}}).content
     assert f"{figures['removal']['bleu']:.1f}" in page
     for number in (1, 2):

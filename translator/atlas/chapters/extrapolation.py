@@ -32,7 +32,7 @@ def write(measurement: dict[str, Any] | None) -> Markup:
         heading,
         text(
             "Can a model use positions that it has never seen? Small Transformers (2 + 2 layers, vectors of 64 "
-            f"numbers, 1,000 updates) were trained on pairs of the demo corpus with at most {limit} pieces on each "
+            f"numbers, 1,200 updates) were trained on pairs of the demo corpus with at most {limit} pieces on each "
             "side, and then translated longer sentences. The dashed curve is a control: the same model, trained on all "
             "lengths. What it loses with length is not the fault of the positions."
         ),

@@ -42,21 +42,18 @@ def write(figures: dict[str, Any]) -> Section:
             "This chapter needs a trained Transformer:", "python -m translator.atlas --run RUN -o atlas.html"
         )
         return _section(join(introduction, note))
-    found, made = measurement["figures"], made_by(NAME, "heads", _shipped(measurement))
-    return _section(join(introduction, _maps(found), made, _roles(found), made, _removal(found), made))
+    found = measurement["figures"]
+    made = made_by(NAME, "heads", measurement if measurement["provenance"] else None)
+    return _section(join(introduction, _maps(found), _roles(found), _removal(found), made))
 
 
 def _section(content: Markup) -> Section:
     return Section(NAME, "4 Heads", "4 · Multi-head attention", ABOUT, content)
 
 
-def _shipped(measurement: dict[str, Any]) -> dict[str, Any] | None:
-    return measurement if measurement["provenance"] else None
-
-
 def _maps(found: dict[str, Any]) -> Markup:
     maps = [
-        attention_maps(f"Every head: {name}", found["maps"][stack])
+        attention_maps(f"Every head: {name}", [_unpacked(one) for one in found["maps"][stack]])
         for stack, name in STACKS.items()
         if found["maps"][stack]
     ]
@@ -70,17 +67,20 @@ def _maps(found: dict[str, Any]) -> Markup:
         ),
         maps,
         look(
-            "a diagonal beside the main one is a head that looks at the neighbour; a dark column is a piece that "
-            "everybody looks at, often </s>, where a head rests when it has nothing to say. In the decoder the "
-            "upper right half is empty, because the future is masked."
+            "a dark diagonal is a head that looks at the piece itself, one beside it a head that looks at a neighbour; "
+            "a dark column is a piece that everybody looks at. In the decoder the upper right half is empty, because the "
+            "future is masked. Compare the attention to the source with the map of chapter 3."
         ),
     )
 
 
+def _unpacked(one: dict[str, Any]) -> dict[str, Any]:
+    weights = [[[[int(n) / 100 for n in row.split()] for row in head] for head in layer] for layer in one["percent"]]
+    return {**one, "weights": weights}
+
+
 def _roles(found: dict[str, Any]) -> Markup:
     rules = found["rules"]
-    counts = Counter(one["role"] for layers in found["roles"].values() for layer in layers for one in layer)
-    described = ", ".join(f"{count} {role}" for role, count in counts.most_common())
     return join(
         tag("h3", "Roles, by rule"),
         text(
@@ -107,12 +107,22 @@ def _roles(found: dict[str, Any]) -> Markup:
         ),
         [_role_table(name, found["roles"][stack]) for stack, name in STACKS.items()],
         text(
-            f"{found['num_sentences']} sentences of the {found['held_out']} set; of all heads: {described}. "
+            f"Measured on {found['num_sentences']} sentences of the {found['held_out']} set. "
+            f"{_counted(found['roles'])} "
             + ("" if found["has_gold"] else "There is no gold alignment here, so no head could get that role. ")
             + "The limits are a choice: with others, some heads would change their names. And a name says where a head "
             "looks, not what the model makes of what it finds there."
         ),
     )
+
+
+def _counted(roles: dict[str, list[list[dict[str, Any]]]]) -> str:
+    """How many heads of each stack have each role."""
+    parts = []
+    for stack, name in STACKS.items():
+        counts = Counter(one["role"] for layer in roles[stack] for one in layer).most_common()
+        parts.append(f"{name}: " + ", ".join(f"{count} {role}" for role, count in counts))
+    return "Heads: " + "; ".join(parts) + "."
 
 
 def _role_table(name: str, layers: list[list[dict[str, Any]]]) -> Markup:
@@ -134,6 +144,9 @@ def _removal(found: dict[str, Any]) -> Markup:
     worst = min(singles, key=lambda one: one["bleu"])
     harmless = sum(one["bleu"] >= whole - SMALL_LOSS for one in singles)
     together = max(number for number, bleu in curve if all(b >= whole - SMALL_LOSS for n, b in curve if n <= number))
+    losses = sorted(whole - one["bleu"] for one in singles)
+    added = [(number, max(0.0, whole - sum(losses[:number]))) for number, _ in curve]
+    half, without_half = min(curve, key=lambda point: abs(point[0] - len(singles) / 2))
     return join(
         tag("h3", "Taking heads away"),
         text(
@@ -154,20 +167,21 @@ def _removal(found: dict[str, Any]) -> Markup:
         columns([_loss_map(name, stack, singles, whole) for stack, name in STACKS.items()]),
         curve_chart(
             "BLEU without more and more heads",
-            [Curve("BLEU", curve, mode="both")],
+            [Curve("measured", curve, mode="both"), Curve("if the single losses added up", added, dashed=True)],
             x="heads taken away, those that cost least by themselves first",
             y="BLEU",
             digits=1,
         ),
         look(
-            "most heads can be missed one at a time, but their losses do not add up: two heads that do the same can "
-            "each be missed while the other is there, so the curve falls sooner than the single losses suggest."
+            f"the single losses do not add up. The {half} cheapest heads lose {sum(losses[:half]):.1f} BLEU if their "
+            f"single losses are added, but {whole - without_half:.1f} when they go together: a head can be missed "
+            "while another one can do its work."
         ),
         text(
-            "This is one model on one small corpus, and a change of a few tenths of BLEU may be one sentence more or "
-            "less (“Show the numbers” says how many translations changed). The order of removal is fixed by the single "
-            "losses; a search for the best set of heads might keep more of the quality. The experiment is that of "
-            "Michel et al. 2019 and Voita et al. 2019, who found the same in much larger models."
+            "This is one model on one small corpus, and a change of a few tenths of BLEU, up or down, may be one "
+            "sentence more or less; the table says how many translations changed. The order of removal is fixed by the "
+            "single losses; a search for the best set of heads might keep more of the quality. The experiment follows "
+            "Michel et al. 2019 and Voita et al. 2019, who took many heads of larger models away at little cost."
         ),
         _changed(singles),
     )
@@ -178,7 +192,7 @@ def _loss_map(name: str, stack: str, singles: list[dict[str, Any]], whole: float
     layers, heads = max(one["layer"] for one in own) + 1, max(one["number"] for one in own) + 1
     values = [[0.0] * heads for _ in range(layers)]
     for one in own:
-        values[one["layer"]][one["number"]] = round(whole - one["bleu"], 2)
+        values[one["layer"]][one["number"]] = round(whole - one["bleu"], 1) or 0.0  # no −0
     largest = max(whole - one["bleu"] for one in singles)
     return heat_map(
         f"BLEU lost: {name}",

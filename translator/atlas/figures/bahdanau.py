@@ -39,7 +39,7 @@ def bahdanau(material: Material) -> dict[str, Any] | None:
 
 
 def measure_bahdanau(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
-    held_out = sample(run, NUM_QUICK if quick else NUM_SENTENCES, "--lstm-run")
+    held_out, lines = sample(run, NUM_QUICK if quick else NUM_SENTENCES, "--lstm-run")
     if held_out.gold is None:
         raise UserError(
             f"--lstm-run {run.folder}: {held_out.name} has no gold alignments (PREFIX.{held_out.source_language}-"
@@ -50,7 +50,7 @@ def measure_bahdanau(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
         "held_out": held_out.name.partition(" (")[0],  # test or validation, without the place of its files
         "num_sentences": len(sentences),
         "alignment": _error(sentences, tokenizer_of(run), held_out.gold),
-        "maps": _maps(sentences, tokenizer_of(run), held_out.gold),
+        "maps": _maps(sentences, lines, tokenizer_of(run), held_out.gold),
         "curve": _curve(run, held_out),
         "validation": learning_curves(RunDirectory(run.folder)).get("validation/bleu", []),
     }
@@ -103,7 +103,7 @@ def checkpoint_folders(run: TrainedRun) -> list[tuple[int, Path]]:
 
 
 def _maps(
-    sentences: Sequence[ForcedSentence], tokenizer: Tokenizer, gold: Sequence[GoldAlignment]
+    sentences: Sequence[ForcedSentence], lines: Sequence[int], tokenizer: Tokenizer, gold: Sequence[GoldAlignment]
 ) -> list[dict[str, Any]]:
     """The sentences whose order of words differs most between the languages: attention and truth, word by word."""
     fitting: list[dict[str, Any]] = []
@@ -118,7 +118,7 @@ def _maps(
         truth = gold[sentence.index]
         fitting.append(
             {
-                "line": sentence.index + 1,
+                "line": lines[sentence.index],
                 "source": source_words,
                 "target": target_words,
                 "attention": [[round(value, 3) for value in row] for row in attention.tolist()],

@@ -8,7 +8,7 @@ import numpy as np
 from translator.atlas.figures.head_removal import removal_figures
 from translator.atlas.figures.head_roles import SMALLEST_SHARE, SMALLEST_SPREAD, head_roles
 from translator.atlas.figures.held_out import encoded_pairs, sample, tokenizer_of
-from translator.atlas.figures.recorded_attention import STACKS, RecordedPair, record
+from translator.atlas.figures.recorded_attention import STACKS, RecordedPair, Weights, record
 from translator.atlas.material import Material, TrainedRun
 from translator.atlas.shipped import shipped
 from translator.data.tokenizer import Tokenizer
@@ -28,7 +28,8 @@ def heads(material: Material) -> dict[str, Any] | None:
 
 def measure_heads(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
     """The figures of a run on sentences spread over its test or validation set."""
-    model, held_out = run.translator.model, sample(run, NUM_QUICK if quick else NUM_SENTENCES, "--run")
+    model = run.translator.model
+    held_out, lines = sample(run, NUM_QUICK if quick else NUM_SENTENCES, "--run")
     assert isinstance(model, Transformer)
     pairs = list(record(model, encoded_pairs(run, held_out)))
     return {
@@ -38,11 +39,11 @@ def measure_heads(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
         "has_gold": held_out.gold is not None,
         "roles": head_roles(pairs, tokenizer_of(run), held_out.gold),
         "removal": removal_figures(run.translator, held_out, curve_points=QUICK_CURVE if quick else CURVE),
-        "maps": _maps(pairs, tokenizer_of(run)),
+        "maps": _maps(pairs, lines, tokenizer_of(run)),
     }
 
 
-def _maps(pairs: Sequence[RecordedPair], tokenizer: Tokenizer) -> dict[str, list[dict[str, Any]]]:
+def _maps(pairs: Sequence[RecordedPair], lines: Sequence[int], tokenizer: Tokenizer) -> dict[str, list[dict[str, Any]]]:
     """All weights of the longest sentences that fit the page, by stack."""
     fitting = [n for n, pair in enumerate(pairs) if max(len(pair.source_ids), len(pair.target_ids)) <= LONGEST_MAP]
     chosen = sorted(fitting, key=lambda n: -len(pairs[n].source_ids))[:NUM_MAPS]
@@ -53,6 +54,12 @@ def _maps(pairs: Sequence[RecordedPair], tokenizer: Tokenizer) -> dict[str, list
         read = ["<s>", *written[:-1]]  # what the decoder is given: everything one place later
         names = {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}
         for stack, (rows, columns) in names.items():
-            weights = np.round(pair.weights[stack].astype(np.float64), 2).tolist()
-            result[stack].append({"line": number + 1, "source": columns, "target": rows, "weights": weights})
+            percent = _percent(pair.weights[stack])
+            result[stack].append({"line": lines[number], "source": columns, "target": rows, "percent": percent})
     return result
+
+
+def _percent(weights: Weights) -> list[list[list[str]]]:
+    """Weights (L, H, T, S) as whole per cents, a line of text for each row: a file of a tenth of the size."""
+    whole = np.round(100 * weights.astype(np.float64)).astype(int)
+    return [[[" ".join(map(str, row)) for row in head] for head in layer] for layer in whole.tolist()]

@@ -16,8 +16,8 @@ def tokenizer_of(run: TrainedRun) -> Tokenizer:
     return tokenizer
 
 
-def sample(run: TrainedRun, num_sentences: int, option: str) -> HeldOut:
-    """At most so many sentences of the run's set, spread over it, without blank and overlong ones.
+def sample(run: TrainedRun, num_sentences: int, option: str) -> tuple[HeldOut, list[int]]:
+    """At most so many sentences of the run's set, spread over it, without blank and overlong ones; and their lines.
 
     `option` names the run in messages.
     """
@@ -34,7 +34,7 @@ def sample(run: TrainedRun, num_sentences: int, option: str) -> HeldOut:
         raise UserError(f"{option} {run.folder}: {whole.name} has no sentences of at least two pieces")
     places = np.linspace(0, len(usable) - 1, min(num_sentences, len(usable))).round().astype(int)
     chosen = [usable[place] for place in places]
-    return HeldOut(
+    few = HeldOut(
         whole.name,
         [whole.sources[number] for number in chosen],
         [whole.references[number] for number in chosen],
@@ -42,6 +42,7 @@ def sample(run: TrainedRun, num_sentences: int, option: str) -> HeldOut:
         whole.target_language,
         None if whole.gold is None else [whole.gold[number] for number in chosen],
     )
+    return few, [number + 1 for number in chosen]
 
 
 def encoded_pairs(run: TrainedRun, held_out: HeldOut) -> list[tuple[list[int], list[int]]]:

@@ -7,7 +7,7 @@ from translator.atlas.measure.small_runs import SmallRun
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 SCORES = ("scaled_dot", "dot", "additive", "cosine", "gaussian")
 SEEDS = (1,)  # of the runs about lengths
-LENGTH_UPDATES = 2_500
+LENGTH_UPDATES = 1_200
 TRAINED_PIECES = 14  # the longest side of a training pair in the runs about lengths
 WARMUPS = (100, 0)  # updates
 ALL_LENGTHS = "sinusoidal, trained on all lengths"
