@@ -1,13 +1,18 @@
 """Measurements that train: their plans are valid, their buckets hold what they say, mistakes are one line."""
 
+import argparse
 from pathlib import Path
 
 import pytest
+import sacrebleu
 
 from support.configurations import configuration
-from translator.atlas.measure import extrapolation, plans
+from translator.api import Translator
+from translator.atlas.chapters import extrapolation as extrapolation_part
+from translator.atlas.measure import extrapolation, plans, trainings
 from translator.atlas.measure.__main__ import MEASUREMENTS, main
 from translator.atlas.measure.small_runs import COMMON, SmallRun, command, train
+from translator.atlas.shipped import with_provenance
 from translator.data.tokenizer import Tokenizer
 from translator.runs.directory import RunDirectory
 
@@ -58,6 +63,47 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     directory.path.mkdir()
     directory.metrics.write_text("{}")
     assert train(tmp_path, SmallRun("done", ("no.such=option",))).path == directory.path
+
+
+def test_scores_by_length_are_those_of_whole_lines(
+    monkeypatch: pytest.MonkeyPatch, small_run: Path, corpora: Path
+) -> None:
+    """Against sacrebleu; a line is never split, although the run's `max_pieces` would say so. The page has the scores."""
+    monkeypatch.setattr(extrapolation, "prepare_corpus", lambda work: corpora)
+    monkeypatch.setattr(extrapolation, "train", lambda work, run: RunDirectory(small_run))
+    monkeypatch.setattr(extrapolation, "BUCKETS", ((1, 20), (21, 40), (1000, 2000)))
+    monkeypatch.setattr(extrapolation, "POSITIONS", ("sinusoidal",))
+    monkeypatch.setattr(plans, "POSITIONS", ("sinusoidal",))
+    found = extrapolation.measure(argparse.Namespace(work=corpora, seeds=[1], quick=True))
+    assert [scheme["name"] for scheme in found["schemes"]] == ["sinusoidal", plans.ALL_LENGTHS]
+    assert found["num_sentences"][0] > 0
+    assert found["num_sentences"][2] == 0
+    translator = Translator.load(small_run, "cpu", beam_size=1)
+    assert isinstance(translator.tokenizer, Tokenizer)
+    pairs = [line.read_text(encoding="utf-8").splitlines() for line in (corpora / "test.en", corpora / "test.de")]
+    chosen = extrapolation.bucket_sentences(translator.tokenizer, *pairs, most=10)[0]
+    texts = translator.translate([pairs[0][number] for number in chosen])
+    expected = sacrebleu.corpus_bleu(texts, [[pairs[1][number] for number in chosen]], force=True).score
+    scores = found["schemes"][0]["runs"][0]["scores"]
+    assert scores[0]["bleu"] == pytest.approx(expected)
+    assert scores[0]["low"] <= scores[0]["high"]
+    assert scores[2]["bleu"] is None
+    page = extrapolation_part.write(with_provenance("python -m some.command", found))
+    assert f"{scores[0]['bleu']:.1f} [" in page
+    assert "One run of each kind" in page
+    for scheme in found["schemes"]:
+        scheme["runs"] *= 2
+    assert "means of 2 runs" in extrapolation_part.write(with_provenance("python -m some.command", found))
+
+
+def test_learning_curves_are_those_of_the_runs(monkeypatch: pytest.MonkeyPatch, small_run: Path) -> None:
+    monkeypatch.setattr(trainings, "prepare_corpus", lambda work: work)
+    monkeypatch.setattr(trainings, "train", lambda work, run: RunDirectory(small_run))
+    found = trainings.measure(argparse.Namespace(work=small_run, quick=False))
+    assert [one["name"] for one in found["scores"]] == list(plans.SCORES)
+    assert len(found["norms"]) == 4
+    assert found["norms"][0]["train"] == [(10, 6.0), (20, 5.0), (30, 4.5)]  # as the run's log has them
+    assert found["norms"][0]["validation"] == (30, 3.5)
 
 
 def test_mistakes_are_one_line(tmp_path: Path, small_lstm: Path, capsys: pytest.CaptureFixture[str]) -> None:

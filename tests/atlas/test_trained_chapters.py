@@ -10,7 +10,6 @@ from translator.atlas.chapters import bahdanau, extrapolation, heads, norms
 from translator.atlas.figures.bahdanau import bahdanau as bahdanau_figure
 from translator.atlas.figures.heads import heads as heads_figure
 from translator.atlas.figures.norm_gradients import norm_gradients
-from translator.atlas.figures.positions import extrapolation as extrapolation_figure
 from translator.atlas.figures.trainings import trainings
 from translator.atlas.material import Material
 from translator.atlas.shipped import with_provenance
@@ -19,7 +18,6 @@ SHIPPED = {
     "bahdanau": bahdanau_figure,
     "heads": heads_figure,
     "trainings": trainings,
-    "extrapolation": extrapolation_figure,
 }
 
 
@@ -74,7 +72,6 @@ def test_shipped_measurements_make_whole_chapters() -> None:
     assert written.count('data-kind="heads"') == 3
     assert written.count('data-kind="heatmap"') == 3
     assert bahdanau.write({"bahdanau": bahdanau_figure(Material())}).content.count('data-kind="line"') == 2
-    assert 'data-kind="line"' in extrapolation.write(extrapolation_figure(Material()))
     figures: dict[str, Any] = {"gradients": norm_gradients(Material(quick=True)), "trainings": trainings(Material())}
     assert norms.write(figures).content.count('data-kind="line"') == 4
     assert norms.write(figures | {"trainings": None}).content.count('data-kind="line"') == 2

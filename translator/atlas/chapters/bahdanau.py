@@ -25,7 +25,7 @@ def write(figures: dict[str, Any]) -> Section:
         return _section(join(text(INTRODUCTION), missing("This chapter needs a trained LSTM:", command)))
     found = measurement["figures"]
     made = made_by(NAME, "bahdanau", measurement if measurement["provenance"] else None)
-    return _section(join(text(INTRODUCTION), _maps(found), made, _training(found), made))
+    return _section(join(text(INTRODUCTION), _maps(found), _training(found), made))
 
 
 def _section(content: Markup) -> Section:
@@ -35,12 +35,11 @@ def _section(content: Markup) -> Section:
 def _maps(found: dict[str, Any]) -> Markup:
     pairs = []
     for one in found["maps"]:
-        right = f"{one['num_right']} of {len(one['target'])} words look where they should"
+        title = f"Attention of the LSTM, %: {one['num_right']} of {len(one['target'])} words look where they should"
+        percent = [[round(100 * weight) for weight in row] for row in one["attention"]]
         pairs.append(
             columns(
-                heat_map(
-                    f"Attention of the LSTM: {right}", one["target"], one["source"], one["attention"], maximum=1.0
-                ),
+                heat_map(title, one["target"], one["source"], percent, digits=0, maximum=100.0),
                 heat_map("The true alignment", one["target"], one["source"], one["gold"], digits=0, maximum=1.0),
             )
         )
@@ -54,8 +53,9 @@ def _maps(found: dict[str, Any]) -> Markup:
         ),
         pairs,
         look(
-            "the path is no diagonal. German puts a verb or its second part at the end, and the attention jumps back "
-            "or ahead to fetch it. A row with two marks on the right is a word that translates two."
+            "the path is no diagonal. Where the languages order their words differently, the attention jumps ahead or "
+            "back to fetch a word, such as the verb that German puts at the end. A row with two marks on the right is "
+            "a word that translates two; two marks in one column are one word translated by two."
         ),
     )
 

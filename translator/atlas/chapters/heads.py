@@ -68,8 +68,8 @@ def _maps(found: dict[str, Any]) -> Markup:
         maps,
         look(
             "a dark diagonal is a head that looks at the piece itself, one beside it a head that looks at a neighbour; "
-            "a dark column is a piece that everybody looks at. In the decoder the upper right half is empty, because the "
-            "future is masked. Compare the attention to the source with the map of chapter 3."
+            "a dark column is a piece that everybody looks at. In the decoder the upper right half is empty, because "
+            "the future is masked. Compare the attention to the source with the maps of chapter 3."
         ),
     )
 

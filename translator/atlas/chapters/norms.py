@@ -36,11 +36,11 @@ def _gradients(found: dict[str, Any]) -> Markup:
     by_layer, by_depth = [], []
     for one in found["variants"]:
         name = f"{ORDERS[one['norm_order']]}, {STARTS[one['initialisation']]}"
-        dashed, colour = one["initialisation"] == "scaled", 0 if one["norm_order"] == "pre" else 1
+        dashed = one["initialisation"] == "scaled"
         norms = one["layers"][str(deepest)]
-        by_layer.append(Curve(name, list(enumerate(norms, start=1)), dashed=dashed, colour=colour))
+        by_layer.append(Curve(name, list(enumerate(norms, start=1)), dashed=dashed))
         ratios = [(depth, one["layers"][str(depth)][0] / one["layers"][str(depth)][-1]) for depth in found["depths"]]
-        by_depth.append(Curve(name, ratios, mode="both", dashed=dashed, colour=colour))
+        by_depth.append(Curve(name, ratios, mode="both", dashed=dashed))
     plain = next(one for one in found["variants"] if one["norm_order"] == "post" and one["initialisation"] == "plain")[
         "layers"
     ][str(deepest)]
