@@ -65,10 +65,10 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     assert train(tmp_path, SmallRun("done", ("no.such=option",))).path == directory.path
 
 
-def test_scores_by_length_are_those_of_whole_lines(
+def test_scores_by_length(
     monkeypatch: pytest.MonkeyPatch, small_run: Path, corpora: Path
 ) -> None:
-    """Against sacrebleu; a line is never split, although the run's `max_pieces` would say so. The page has the scores."""
+    """Against sacrebleu, and as the page shows them."""
     monkeypatch.setattr(extrapolation, "prepare_corpus", lambda work: corpora)
     monkeypatch.setattr(extrapolation, "train", lambda work, run: RunDirectory(small_run))
     monkeypatch.setattr(extrapolation, "BUCKETS", ((1, 20), (21, 40), (1000, 2000)))
