@@ -1,4 +1,4 @@
-"""Runs that the tests of the atlas share; nothing in them is changed."""
+"""Figures that several tests look at, computed once, and runs that were made in a moment."""
 
 from pathlib import Path
 from typing import Any
@@ -6,32 +6,40 @@ from typing import Any
 import pytest
 
 from support.small_runs import make_small_run, write_corpora
+from translator.atlas.contents import CHAPTERS
 from translator.atlas.figures.heads import measure_heads
-from translator.atlas.material import TrainedRun
-from translator.build.atlas_command import load_trained
+from translator.atlas.material import Material, TrainedRun
+from translator.build.atlas_command import load_trained_run
 from translator.report.material import HeldOut
 
 
 @pytest.fixture(scope="session")
-def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpora")
-    write_corpora(folder)
-    return folder
+def figures() -> dict[str, Any]:
+    """Of the chapters that need no run, quickly: {chapter: {figure: values}}."""
+    wanted = ("pooling", "scores", "positions", "complexity")
+    return {chapter.name: chapter.compute(Material(quick=True)) for chapter in CHAPTERS if chapter.name in wanted}
 
 
 @pytest.fixture(scope="session")
-def small_run(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> Path:
-    return make_small_run(tmp_path_factory.mktemp("runs") / "small", corpora)
+def atlas_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("atlas")
+    write_corpora(folder / "corpora")
+    return make_small_run(folder / "small", folder / "corpora")
 
 
 @pytest.fixture(scope="session")
-def small_lstm(tmp_path_factory: pytest.TempPathFactory, corpora: Path) -> Path:
-    return make_small_run(tmp_path_factory.mktemp("runs") / "lstm", corpora, "lstm", seed=2)
+def corpora(atlas_run: Path) -> Path:
+    return atlas_run.parent / "corpora"
 
 
 @pytest.fixture(scope="session")
-def trained(small_run: Path) -> TrainedRun:
-    run = load_trained("--run", small_run, "transformer")
+def small_lstm(atlas_run: Path, corpora: Path) -> Path:
+    return make_small_run(atlas_run.parent / "lstm", corpora, "lstm", seed=2)
+
+
+@pytest.fixture(scope="session")
+def trained(atlas_run: Path) -> TrainedRun:
+    run = load_trained_run("--run", atlas_run, "transformer")
     assert run is not None
     return run
 

@@ -11,7 +11,7 @@ import torch
 from translator.atlas.figures.bahdanau import bahdanau, checkpoint_folders, crossing_share, measure_bahdanau
 from translator.atlas.figures.held_out import tokenizer_of
 from translator.atlas.material import Material, TrainedRun
-from translator.build.atlas_command import load_trained
+from translator.build.atlas_command import load_trained_run
 from translator.decoding.alignment import align_words
 from translator.errors import UserError
 from translator.evaluation.alignment import GoldAlignment, parse_pharaoh
@@ -29,7 +29,7 @@ def run(small_lstm: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedRu
         checkpoint = folder / "checkpoints" / f"step-{update:08d}"
         checkpoint.mkdir(parents=True)
         write_tensors(checkpoint / "model.safetensors", {name: scale * one for name, one in weights.items()})
-    loaded = load_trained("--lstm-run", folder, "lstm")
+    loaded = load_trained_run("--lstm-run", folder, "lstm")
     assert loaded is not None
     return loaded
 
@@ -88,7 +88,7 @@ def test_crossing_links(line: str) -> None:
 
 
 def test_what_cannot_be_measured_is_refused(run: TrainedRun, small_lstm: Path) -> None:
-    bare = load_trained("--lstm-run", small_lstm, "lstm")
+    bare = load_trained_run("--lstm-run", small_lstm, "lstm")
     assert bare is not None
     with pytest.raises(UserError, match=r"--lstm-run .*has no checkpoints"):
         checkpoint_folders(bare)

@@ -18,7 +18,7 @@ from translator.atlas.figures.heads import measure_heads
 from translator.atlas.figures.held_out import encoded_pairs, sample, tokenizer_of
 from translator.atlas.figures.recorded_attention import RecordedPair, attention_modules, record
 from translator.atlas.material import TrainedRun
-from translator.build.atlas_command import load_trained
+from translator.build.atlas_command import load_trained_run
 from translator.errors import UserError
 from translator.evaluation.alignment import GoldAlignment
 from translator.ids import BOS, EOS
@@ -238,4 +238,4 @@ def test_a_run_without_sentences_is_refused(trained: TrainedRun, small_lstm: Pat
     with pytest.raises(UserError, match="sets are gone"):
         measure_heads(gone, quick=True)
     with pytest.raises(UserError, match="give it as --lstm-run"):
-        load_trained("--run", small_lstm, "transformer")
+        load_trained_run("--run", small_lstm, "transformer")

@@ -65,12 +65,10 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     assert train(tmp_path, SmallRun("done", ("no.such=option",))).path == directory.path
 
 
-def test_scores_by_length(
-    monkeypatch: pytest.MonkeyPatch, small_run: Path, corpora: Path
-) -> None:
+def test_scores_by_length(monkeypatch: pytest.MonkeyPatch, atlas_run: Path, corpora: Path) -> None:
     """Against sacrebleu, and as the page shows them."""
     monkeypatch.setattr(extrapolation, "prepare_corpus", lambda work: corpora)
-    monkeypatch.setattr(extrapolation, "train", lambda work, run: RunDirectory(small_run))
+    monkeypatch.setattr(extrapolation, "train", lambda work, run: RunDirectory(atlas_run))
     monkeypatch.setattr(extrapolation, "BUCKETS", ((1, 20), (21, 40), (1000, 2000)))
     monkeypatch.setattr(extrapolation, "POSITIONS", ("sinusoidal",))
     monkeypatch.setattr(plans, "POSITIONS", ("sinusoidal",))
@@ -78,7 +76,7 @@ def test_scores_by_length(
     assert [scheme["name"] for scheme in found["schemes"]] == ["sinusoidal", plans.ALL_LENGTHS]
     assert found["num_sentences"][0] > 0
     assert found["num_sentences"][2] == 0
-    translator = Translator.load(small_run, "cpu", beam_size=1)
+    translator = Translator.load(atlas_run, "cpu", beam_size=1)
     assert isinstance(translator.tokenizer, Tokenizer)
     pairs = [line.read_text(encoding="utf-8").splitlines() for line in (corpora / "test.en", corpora / "test.de")]
     chosen = extrapolation.bucket_sentences(translator.tokenizer, *pairs, most=10)[0]
@@ -96,10 +94,10 @@ def test_scores_by_length(
     assert "means of 2 runs" in extrapolation_part.write(with_provenance("python -m some.command", found))
 
 
-def test_learning_curves_are_those_of_the_runs(monkeypatch: pytest.MonkeyPatch, small_run: Path) -> None:
+def test_learning_curves_are_those_of_the_runs(monkeypatch: pytest.MonkeyPatch, atlas_run: Path) -> None:
     monkeypatch.setattr(trainings, "prepare_corpus", lambda work: work)
-    monkeypatch.setattr(trainings, "train", lambda work, run: RunDirectory(small_run))
-    found = trainings.measure(argparse.Namespace(work=small_run, quick=False))
+    monkeypatch.setattr(trainings, "train", lambda work, run: RunDirectory(atlas_run))
+    found = trainings.measure(argparse.Namespace(work=atlas_run, quick=False))
     assert [one["name"] for one in found["scores"]] == list(plans.SCORES)
     assert len(found["norms"]) == 4
     assert found["norms"][0]["train"] == [(10, 6.0), (20, 5.0), (30, 4.5)]  # as the run's log has them

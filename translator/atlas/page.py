@@ -18,4 +18,4 @@ PREFACE = (
 def atlas_page(figures: dict[str, Any]) -> str:
     """The page of the figures of some chapters, or all of them: {chapter: {figure: values}}."""
     sections = [chapter.write(figures[chapter.name]) for chapter in CHAPTERS if chapter.name in figures]
-    return page(TITLE, sections, tag("p", PREFACE, class_="about"))
+    return page(TITLE, sections, tag("p", PREFACE, class_="about"), "explore.js")

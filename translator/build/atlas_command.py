@@ -32,8 +32,8 @@ def run(options: argparse.Namespace) -> None:
     with open_outputs([], output=options.output, json=options.json) as write:
         material = Material(
             quick=options.quick,
-            run=load_trained("--run", options.run, "transformer"),
-            lstm_run=load_trained("--lstm-run", options.lstm_run, "lstm"),
+            run=load_trained_run("--run", options.run, "transformer"),
+            lstm_run=load_trained_run("--lstm-run", options.lstm_run, "lstm"),
         )
         chapters = chosen_chapters(options.only)
         figures = {}
@@ -58,7 +58,7 @@ def _require_chapters(names: list[str]) -> None:
             raise UserError(f"--only {name}: no such chapter; {remedy}")
 
 
-def load_trained(option: str, path: Path | None, kind: str) -> TrainedRun | None:
+def load_trained_run(option: str, path: Path | None, kind: str) -> TrainedRun | None:
     """The run that an option names, refused if it is of another kind of model; None where the option is not given."""
     if path is None:
         return None

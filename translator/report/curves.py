@@ -1,4 +1,7 @@
-"""Charts of functions: curves and points on linear or logarithmic axes, pictures of large grids, and sliders."""
+"""Charts of functions: curves and points on linear or logarithmic axes, pictures of large grids, and sliders.
+
+A page with pictures or sliders has the script explore.js beside that of all charts.
+"""
 
 import base64
 from collections.abc import Sequence

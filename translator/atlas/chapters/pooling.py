@@ -87,6 +87,7 @@ def _ways(found: dict[str, Any]) -> Markup:
         ),
         tag("h4", "The weights themselves"),
         columns(maps),
+        MADE,
         look(
             "each row is a query, each column an example, both from left to right, so the diagonal is “near”. "
             "The darkest blue is the largest weight of each map: 1/80 for the average, 1 for the nearest neighbour."
@@ -122,7 +123,7 @@ def _widths(found: dict[str, Any], widths: list[dict[str, Any]]) -> Markup:
         ),
         MADE,
         look(
-            "to the left the kernel is narrow: the curve follows the noise, and the bright band of weights is thin. To "
+            "to the left the kernel is narrow: the curve follows the noise, and the band of weights is thin. To "
             "the "
             "right it is wide: the curve flattens towards the average, and the weights become equal. The number of "
             "examples that a prediction rests on is ",

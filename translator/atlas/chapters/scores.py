@@ -85,7 +85,7 @@ def _plane(found: dict[str, Any]) -> Markup:
     dot, cosine, gaussian = (found["scores"][name]["weights"][start] for name in ("dot", "cosine", "gaussian"))
     return join(
         tag("h3", "Five scores, the same queries and keys"),
-        table(("score", "formula", "where it comes from", "parameters here"), rows),
+        table(("score", "formula", "where it comes from", "parameters here"), rows, class_="origins"),
         frames_chart("Turn the query: who gets the weight?", "direction", common, frames, start=start),
         MADE,
         look(

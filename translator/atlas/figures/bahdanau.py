@@ -32,8 +32,8 @@ FEWEST_WORDS, MOST_WORDS = 7, 13  # of a sentence that is shown
 
 
 def bahdanau(material: Material) -> dict[str, Any] | None:
-    """Measured on the run that is given, or else the measurement that is shipped."""
-    if material.lstm_run is None:
+    """Measured on the run that is given and has its corpora, or else the measurement that is shipped."""
+    if material.lstm_run is None or material.lstm_run.held_out is None:
         return shipped("bahdanau")
     return {"provenance": None, "figures": measure_bahdanau(material.lstm_run, quick=material.quick)}
 

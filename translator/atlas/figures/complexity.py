@@ -31,8 +31,8 @@ KINDS = {
 # The exponents of the theory: of n with d fixed, and of d with n fixed.
 THEORY = {"attention": (2, 1), "recurrence": (1, 2), "convolution": (1, 2)}
 LONG = {"lengths": [16, 32, 64, 128, 256, 512, 1024, 2048], "widths": [32, 64, 128, 256, 512, 1024], "repetitions": 7}
-SHORT = {"lengths": [64, 256, 1024], "widths": [64, 128, 512], "repetitions": 3}
-SHORTER = {"lengths": [64, 256, 512], "widths": [64, 128, 256], "repetitions": 2}
+SHORT = {"lengths": [64, 256, 512, 1024], "widths": [64, 128, 512], "repetitions": 3}
+SHORTER = {"lengths": [64, 256, 1024], "widths": [64, 128, 256], "repetitions": 2}
 FIXED_WIDTH, FIXED_LENGTH = 128, 128  # while the other one grows
 FIT_LENGTHS, FIT_WIDTHS = (256, 2048), (128, 1024)  # where exponents are fitted: small sizes measure overhead
 Run = Callable[[Tensor], Tensor]
@@ -61,7 +61,8 @@ def seconds_of(run: Run, x: Tensor, repetitions: int) -> float:
     Processor time, since other programs may run beside it; the shortest, since disturbances only ever add to it.
     """
     run(x)
-    times, count = [], 1
+    times: list[float] = []
+    count = 1
     while len(times) < repetitions:
         start = time.process_time()
         for _ in range(count):

@@ -20,8 +20,8 @@ NUM_MAPS, LONGEST_MAP = 2, 14  # sentences shown, and pieces on a side of them
 
 
 def heads(material: Material) -> dict[str, Any] | None:
-    """Measured on the run that is given, or else the measurement that is shipped."""
-    if material.run is None:
+    """Measured on the run that is given and has its corpora, or else the measurement that is shipped."""
+    if material.run is None or material.run.held_out is None:
         return shipped("heads")
     return {"provenance": None, "figures": measure_heads(material.run, quick=material.quick)}
 

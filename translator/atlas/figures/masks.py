@@ -72,7 +72,7 @@ def empty_rows(material: Material) -> dict[str, Any]:
     found = {}
     for name, weights in (("softmax", softmax), ("masked_softmax", masked_softmax(torch.zeros(4), nothing))):
         values = torch.ones(4, requires_grad=True)
-        (weights @ values).backward()  # type: ignore[no-untyped-call]
+        (weights @ values).backward()
         assert values.grad is not None
         # As texts, since JSON has no NaN.
         found[name] = {"weights": _texts(weights), "gradient": _texts(values.grad)}
@@ -129,4 +129,4 @@ def _layer_and_inputs() -> tuple[MultiHeadAttention, Tensor, Tensor]:
 
 
 def _relative(changed: Tensor, original: Tensor) -> float:
-    return (torch.linalg.vector_norm(changed - original) / torch.linalg.vector_norm(original)).item()
+    return float(torch.linalg.vector_norm(changed - original) / torch.linalg.vector_norm(original))

@@ -1,5 +1,6 @@
 """How far information travels: the number of steps one after the other, and the gradient between distant positions."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -93,7 +94,7 @@ def gradients(material: Material) -> dict[str, Any]:
         x = torch.randn(LENGTH, WIDTH)
         count = NUM_DIRECTIONS_QUICK if material.quick else NUM_DIRECTIONS
         directions = torch.nn.functional.normalize(torch.randn(count, WIDTH), dim=-1)
-    runs = {
+    runs: dict[str, Callable[[Tensor], Tensor]] = {
         "attention": lambda x: attention(x[None], None, None)[0][0],
         "recurrence": lambda x: layer(x[:, None], x.new_zeros(1, WIDTH), x.new_zeros(1, WIDTH))[0][:, 0],
         "convolution": convolutions,

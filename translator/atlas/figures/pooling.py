@@ -143,7 +143,7 @@ def descent(material: Material) -> dict[str, Any]:
     for step in range(NUM_STEPS + 1):
         optimizer.zero_grad()
         loss = leave_one_out_loss(score, x, y)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         steps.append({"step": step, "width": 1 / score.inverse_width.abs().item(), "leave_one_out": loss.item()})
         optimizer.step()
     return {"rate": RATE, "steps": steps}

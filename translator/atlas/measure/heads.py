@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from translator.atlas.figures.heads import measure_heads
-from translator.build.atlas_command import load_trained
+from translator.build.atlas_command import load_trained_run
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +13,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    run = load_trained("--run", options.run, "transformer")
+    run = load_trained_run("--run", options.run, "transformer")
     assert run is not None
     return measure_heads(run, quick=options.quick)
