@@ -102,6 +102,7 @@ COMMANDS = {
     PACKAGE / "export" / "command.py",
     PACKAGE / "serve" / "command.py",
     PACKAGE / "serve" / "launch.py",
+    *(PACKAGE / "atlas" / "measure").glob("*.py"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Figures that several tests look at, computed once, and a run that was made in a moment."""
+"""Figures that several tests look at, computed once, and runs that were made in a moment."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,10 @@ import pytest
 
 from support.small_runs import make_small_run, write_corpora
 from translator.atlas.contents import CHAPTERS
-from translator.atlas.material import Material
+from translator.atlas.figures.heads import measure_heads
+from translator.atlas.material import Material, TrainedRun
+from translator.build.atlas_command import load_trained_run
+from translator.report.material import HeldOut
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +25,30 @@ def atlas_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("atlas")
     write_corpora(folder / "corpora")
     return make_small_run(folder / "small", folder / "corpora")
+
+
+@pytest.fixture(scope="session")
+def corpora(atlas_run: Path) -> Path:
+    return atlas_run.parent / "corpora"
+
+
+@pytest.fixture(scope="session")
+def small_lstm(atlas_run: Path, corpora: Path) -> Path:
+    return make_small_run(atlas_run.parent / "lstm", corpora, "lstm", seed=2)
+
+
+@pytest.fixture(scope="session")
+def trained(atlas_run: Path) -> TrainedRun:
+    run = load_trained_run("--run", atlas_run, "transformer")
+    assert run is not None
+    return run
+
+
+@pytest.fixture(scope="session")
+def head_figures(trained: TrainedRun) -> dict[str, Any]:
+    """Of the first two sentences, so that the many translations take no time."""
+    whole = trained.held_out
+    assert whole is not None
+    assert whole.gold is not None
+    few = HeldOut(whole.name, whole.sources[:2], whole.references[:2], "en", "de", whole.gold[:2])
+    return measure_heads(TrainedRun(trained.folder, trained.config, trained.translator, few), quick=True)

@@ -4,11 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from translator.atlas.chapters import bahdanau as bahdanau_chapter
 from translator.atlas.chapters import complexity as complexity_chapter
+from translator.atlas.chapters import heads as heads_chapter
+from translator.atlas.chapters import norms as norms_chapter
 from translator.atlas.chapters import pooling as pooling_chapter
 from translator.atlas.chapters import positions as positions_chapter
 from translator.atlas.chapters import scores as scores_chapter
 from translator.atlas.figures import complexity, masks, paths, pooling, positions, scores
+from translator.atlas.figures.bahdanau import bahdanau
+from translator.atlas.figures.heads import heads
+from translator.atlas.figures.norm_gradients import norm_gradients
+from translator.atlas.figures.trainings import trainings
 from translator.atlas.material import Material
 from translator.report.sections.parts import Section
 
@@ -53,6 +60,8 @@ CHAPTERS: tuple[Chapter, ...] = (
         },
         scores_chapter.write,
     ),
+    Chapter(3, "bahdanau", {"bahdanau": bahdanau}, bahdanau_chapter.write),
+    Chapter(4, "heads", {"heads": heads}, heads_chapter.write),
     Chapter(
         5,
         "positions",
@@ -77,6 +86,7 @@ CHAPTERS: tuple[Chapter, ...] = (
         },
         complexity_chapter.write,
     ),
+    Chapter(7, "norms", {"gradients": norm_gradients, "trainings": trainings}, norms_chapter.write),
 )
 
 

@@ -60,6 +60,7 @@ def _require_chapters(names: list[str]) -> None:
 
 
 def load_trained_run(option: str, path: Path | None, kind: str) -> TrainedRun | None:
+    """The run that an option names, refused if it is of another kind of model; None where the option is not given."""
     if path is None:
         return None
     try:

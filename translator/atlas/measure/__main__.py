@@ -11,7 +11,7 @@ from translator.command import Parser, exit_code, open_outputs, positive, say
 from translator.evaluate_files import to_json
 
 # One module of this package each, with `add_options(parser)` and `measure(options) -> dict`.
-MEASUREMENTS: tuple[str, ...] = ("complexity", "positions")
+MEASUREMENTS: tuple[str, ...] = ("bahdanau", "complexity", "extrapolation", "heads", "positions", "trainings")
 
 
 def parser(name: str | None = None) -> argparse.ArgumentParser:
