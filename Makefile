@@ -48,6 +48,7 @@ bench: $(STAMP) ## measure speed and memory; nothing else should run meanwhile
 	$(BIN)/python scripts/bench_lstm.py
 	$(BIN)/python scripts/bench_training.py
 	$(BIN)/python scripts/bench_decoding.py
+	$(BIN)/python scripts/bench_serve.py
 
 tensorboard: $(STAMP) ## look at all runs in the browser, best at http://localhost:6006/#custom_scalars
 	$(BIN)/tensorboard --logdir runs
