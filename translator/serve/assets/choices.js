@@ -24,7 +24,7 @@ const Choices = (() => {
 
   // The text before a word, up to and with the space.
   function before(hypothesis, pieces, unit, isWord) {
-    if (isWord) return hypothesis.text.slice(0, unit.start);
+    if (isWord && unit.isThere) return hypothesis.text.slice(0, unit.start);
     return Texts.join(pieces.slice(0, unit.first)).trimStart() + (pieces[unit.first].startsWith(Texts.SPACE) ? " " : "");
   }
 
