@@ -18,6 +18,7 @@ const Choices = (() => {
     if (onTake && !unit.end) box.append(form(before(hypothesis, pieces, unit, isWord), onTake));
     box.hidden = false;
     position(button);
+    box.scrollIntoView({ block: "nearest" });
     (box.querySelector("button.choice") ?? closer).focus();
   }
 

@@ -46,6 +46,11 @@ const Texts = (() => {
     });
   }
 
+  // By what a sentence is shown: a model that was hardly trained may write pieces that are no words.
+  function unitOf(segment, hypothesis, wanted) {
+    return segment.source_words.length && hypothesis.target_words.length ? wanted : "pieces";
+  }
+
   // The units of a side: {text, first, after, glued, start, probability}, by words or by pieces.
   function units(segment, hypothesis, unit, side) {
     const isSource = side === "source";
@@ -85,5 +90,5 @@ const Texts = (() => {
     return pairs;
   }
 
-  return { SPACE, END, join, percent, units, place, level, common };
+  return { SPACE, END, join, percent, unitOf, units, place, level, common };
 })();
