@@ -43,6 +43,7 @@ ALLOWED = {
     "serve": {
         *{"__version__", "serve", "api", "config", "decoding", "inspection", "kernels.allocator", "runs", "schema"},
         *{"report.charts", "report.html"},  # what all pages share
+        *{"data.normalization", "data.tokenizer", "engines.choice", "export.folder"},  # an exported model
         *EVERYWHERE,
     },
     "demo": {"demo", "data.corpus"} | EVERYWHERE,
@@ -65,7 +66,7 @@ OWNERS = {
     "hydra": {"cli", "overrides"},
     "omegaconf": {"cli", "config"},
     "tensorboard": {"training", "verify_resume", "report"},
-    "ctranslate2": {"export", "engines"},
+    "ctranslate2": {"export", "engines", "serve"},
     "transformers": {"export"},
     "tokenizers": {"export"},
     "onnx": {"export"},

@@ -122,6 +122,14 @@ def test_bodies_that_cannot_be_read(server: RunningServer, body: bytes, kind: st
     assert (answer.status, answer.json) == (400, {"error": message})
 
 
+def test_more_alternatives_than_the_search_can_give() -> None:
+    model = copier()
+    model.options = model.options.changed(mbr=2)
+    with running([model]) as server:
+        answer = server.post("/translate", {"q": "a", "source": "en", "target": "de", "alternatives": 2})
+    assert (answer.status, answer.json["error"][:30]) == (400, "alternatives: of 2 candidates ")
+
+
 def test_settings_say_what_is_allowed(server: RunningServer) -> None:
     settings = server.get("/frontend/settings").json
     assert settings["charLimit"] == 10_000

@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
-
-from torch import Tensor
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from translator.schema.decode import LengthPenalty, SearchOptions
 
+if TYPE_CHECKING:  # a server of exported models has no torch
+    from torch import Tensor
+
 LOWEST_SCORE = -1e9  # in place of minus infinity and of what is not a number
-Length = TypeVar("Length", float, Tensor)
+Length = TypeVar("Length", float, "Tensor")
 
 
 class Hypothesis(NamedTuple):
@@ -40,7 +41,7 @@ def length_penalty(length: Length, options: SearchOptions) -> Length | float:
 
 
 def length_limits(
-    source_mask: Tensor, options: SearchOptions, prefixes: Sequence[Sequence[int]] | None
+    source_mask: "Tensor", options: SearchOptions, prefixes: Sequence[Sequence[int]] | None
 ) -> tuple[list[int], list[int]]:
     """The minimum and maximum number of pieces, without EOS, of every sentence's output.
 

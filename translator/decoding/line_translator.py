@@ -16,7 +16,7 @@ from translator.decoding.interfaces import BLANK, AttentionMap, Output, SearchEn
 from translator.decoding.memory import SearchMemory
 from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
 from translator.decoding.search import Hypothesis, SearchOptions, search
-from translator.decoding.segments import fit, split_sentences
+from translator.decoding.segments import stretches
 from translator.decoding.workers import for_each, num_workers
 from translator.errors import Interrupted
 from translator.ids import EOS, PAD
@@ -195,10 +195,8 @@ class LineTranslator:
         for line in filled:
             pieces = [encoded[line]]
             if self.split_sentences or 0 < self.max_pieces < _num_pieces(encoded[line]):
-                stretches = split_sentences(texts[line]) if self.split_sentences else [texts[line]]
-                if self.max_pieces > 0:
-                    stretches = [part for text in stretches for part in fit(text, self.max_pieces, self._count_pieces)]
-                pieces = self.tokenizer.encode_source(stretches)
+                cut = stretches(texts[line], self.max_pieces, self._count_pieces, by_sentence=self.split_sentences)
+                pieces = self.tokenizer.encode_source(cut)
             # Text may have no pieces at all, if the vocabulary knows none of its characters.
             pieces = [ids for ids in pieces if any(piece != EOS for piece in ids)]
             for number, ids in enumerate(pieces):

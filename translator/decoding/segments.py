@@ -35,6 +35,12 @@ def split_sentences(text: str) -> list[str]:
     return [sentence.strip() for sentence in sentences if sentence.strip()]
 
 
+def stretches(text: str, max_pieces: int, count_pieces: CountPieces, *, by_sentence: bool) -> list[str]:
+    """What is translated at once: sentences if asked for, else the whole text, in parts where it is too long."""
+    found = split_sentences(text) if by_sentence else [text]
+    return [part for one in found for part in fit(one, max_pieces, count_pieces)] if max_pieces > 0 else found
+
+
 def fit(text: str, max_pieces: int, count_pieces: CountPieces) -> list[str]:
     """The text in parts of at most `max_pieces` pieces, split at the best places available; nothing is left out."""
     return _fit(text, max_pieces, count_pieces, [split_sentences, _split_after(_CLAUSE_END), _split_after(_WORD_END)])

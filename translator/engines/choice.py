@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from translator.errors import OptionError, UserError
 from translator.export.extras import load
-from translator.runs.loading import LoadedRun
 from translator.schema.decode import LengthPenalty, SearchOptions, Stop
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a server of exported models has no torch
     from translator.engines.ctranslate2 import CTranslate2Engine
+    from translator.runs.loading import LoadedRun
 
 TORCH, CTRANSLATE2, AUTO = "torch", "ctranslate2", "auto"
 ENGINES = (TORCH, CTRANSLATE2, AUTO)
@@ -41,7 +41,7 @@ def check_options(options: SearchOptions) -> None:
 
 
 def choose_engine(
-    engine: str, int8: bool, folders: list[Path], runs: list[LoadedRun], options: SearchOptions, device: str
+    engine: str, int8: bool, folders: list[Path], runs: "list[LoadedRun]", options: SearchOptions, device: str
 ) -> "CTranslate2Engine | None":
     """The engine that was asked for, or None for torch. `auto` is CTranslate2 where it can do what is asked for."""
     if engine not in ENGINES:

@@ -6,10 +6,11 @@ from pathlib import Path
 import ctranslate2
 import sentencepiece
 
-from translator.export.ctranslate2_model import convert, supported
-from translator.export.folder import SENTENCEPIECE_FILES, save_sentencepiece
+from translator.export.ctranslate2_model import MAX_POSITIONS, convert, supported
+from translator.export.folder import SENTENCEPIECE_FILES, TRANSLATION, save_sentencepiece, translation_settings
 from translator.export.model_card import BY_PROGRAM, line_program
 from translator.export.sample import SampleSearch
+from translator.files.atomic import write_json
 from translator.ids import BOS, NUM_SPECIAL, PAD
 from translator.runs.loading import LoadedRun
 
@@ -47,6 +48,8 @@ def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
     target_pieces = tokenizer.target_pieces(range(tokenizer.target_vocab_size))
     convert(run.model, folder, pieces, target_pieces, quantization, never=(PAD, BOS))
     save_sentencepiece(tokenizer, folder)
+    settings = translation_settings(run.config) | {"max_positions": MAX_POSITIONS}
+    write_json(folder / TRANSLATION, settings)
 
 
 # ---- translating with what was written ----

@@ -4,16 +4,21 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.files.atomic import flush_folder, read_json, sync_folder, temporary_folder, write_json
 from translator.files.explain import explain_write_errors
 
+if TYPE_CHECKING:
+    from translator.config import Config
+
 DESCRIPTION = "export.json"  # what was exported, and the files that belong to it
 SENTENCEPIECE_FILES = ("source.spm", "target.spm")
+TRANSLATION = "translation.json"  # what the run's configuration says about translating, for `translate-serve`
 
 
 def check_free(folder: Path) -> None:
@@ -75,6 +80,17 @@ def _exchange_contents(place: Path, temporary: Path, earlier: Path) -> None:
         path.rename(earlier / path.name)
     for path in sorted(temporary.iterdir(), key=lambda path: path.name == DESCRIPTION):
         path.rename(place / path.name)
+
+
+def translation_settings(config: "Config") -> dict[str, Any]:
+    return {
+        "format": 1,
+        "source": config.data.source,
+        "target": config.data.target,
+        "normalize": config.data.cleaning.normalize,
+        "max_pieces": config.data.max_pieces,
+        "options": asdict(config.decode),
+    }
 
 
 def save_sentencepiece(tokenizer: Tokenizer, folder: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from translator.command import say
 from translator.errors import UserError
+from translator.export.extras import load
+from translator.export.folder import DESCRIPTION, TRANSLATION
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
 from translator.schema.serve import ServerOptions
@@ -37,18 +39,23 @@ def run(options: argparse.Namespace) -> None:
         serve(app, service, listener)
 
 
-def _load(options: argparse.Namespace) -> list[Model]:
-    from translator.serve.torch_model import load_model, set_threads
+def is_exported(folder: Path) -> bool:
+    """Whether the folder is an export to CTranslate2; other exports are refused."""
+    if (folder / TRANSLATION).is_file():
+        return True
+    if (folder / DESCRIPTION).is_file():
+        raise UserError(
+            f"--model {folder}: an export that cannot be served; make one with translator.export --to ctranslate2"
+        )
+    return False
 
-    if options.threads:
-        set_threads(options.threads)
+
+def _load(options: argparse.Namespace) -> list[Model]:
     models: list[Model] = []
     folders: Sequence[Path] = options.model or [DEFAULT_MODEL]
     for folder in folders:
         with naming_flags(SearchOptions):
-            model = load_model(
-                folder, options.device, engine=options.engine, int8=options.int8, options=given(options, SearchOptions)
-            )
+            model = _load_exported(folder, options) if is_exported(folder) else _load_run(folder, options)
         for earlier, other in zip(folders, models, strict=False):
             if (other.source, other.target) == (model.source, model.target):
                 raise UserError(
@@ -57,3 +64,22 @@ def _load(options: argparse.Namespace) -> list[Model]:
                 )
         models.append(model)
     return models
+
+
+def _load_run(folder: Path, options: argparse.Namespace) -> Model:
+    from translator.serve.torch_model import load_model, set_threads  # torch, which a server of exports need not have
+
+    if options.threads:
+        set_threads(options.threads)
+    search = given(options, SearchOptions)
+    return load_model(folder, options.device, engine=options.engine, int8=options.int8, options=search)
+
+
+def _load_exported(folder: Path, options: argparse.Namespace) -> Model:
+    module = load("translator.serve.exported_model", f"--model {folder}", "fast")
+    if options.device not in ("auto", "cpu"):
+        raise UserError(f"--device {options.device}: an exported model runs on the CPU; give a run, or --device cpu")
+    model: Model = module.ExportedModel(
+        folder, num_threads=options.threads, int8=options.int8, options=given(options, SearchOptions)
+    )
+    return model

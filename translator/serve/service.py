@@ -139,7 +139,12 @@ class Service:
         return answers
 
     def _with_alternatives(self, model: Model, num_alternatives: int) -> SearchOptions:
-        return model.options.changed(num_hypotheses=1 + num_alternatives) if num_alternatives else model.options
+        if not num_alternatives:
+            return model.options
+        try:
+            return model.options.changed(num_hypotheses=1 + num_alternatives)
+        except OptionError as error:
+            raise Refusal(400, f"alternatives: {error.remedy}") from None
 
     @asynccontextmanager
     async def queued(self, jobs: Sequence[Job], texts: Sequence[str]) -> AsyncIterator[None]:

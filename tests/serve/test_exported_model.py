@@ -1,0 +1,116 @@
+"""An export to CTranslate2 is served like the run, with no torch in sight."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from support.exported_runs import PAIRS, make_run
+from support.processes import environment
+from support.servers import running
+from translator import Translator
+from translator.errors import Interrupted, OptionError, UserError
+from translator.export import ctranslate2
+from translator.runs.loading import load_run
+from translator.serve.exported_model import ExportedModel
+from translator.serve.launch import is_exported
+from translator.serve.models import Details
+
+LEARNT = [source for source, _ in PAIRS]  # what it has not learnt runs on up to the longest length, where rules differ
+LINES = [*LEARNT, "", " \t", LEARNT[0]]
+DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile.ctranslate2"
+# What the small image does not have.
+MISSING = ["torch", "safetensors", "datasets", "pyarrow", "sacrebleu", "hydra", "omegaconf", "tensorboard"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("exported") / "run")
+
+
+@pytest.fixture(scope="module")
+def folder(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("exports") / "exported"
+    path.mkdir()
+    ctranslate2.write(load_run(run, torch.device("cpu")), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"beam_size": 1}, {"beam_size": 4, "num_hypotheses": 3, "alpha": 0.6}],
+    ids=["beam", "greedy", "n-best"],
+)
+@pytest.mark.parametrize("split_sentences", [False, True])
+def test_its_translations_are_those_of_the_run(
+    options: dict[str, Any], split_sentences: bool, run: Path, folder: Path
+) -> None:
+    translator = Translator.load(run, "cpu", **options)
+    translator.split_sentences = split_sentences
+    model = ExportedModel(folder, num_threads=1, options=options)
+    assert (model.source, model.target, model.options) == ("en", "de", translator.options)
+    lines = [*LINES, " ".join(LEARNT)] if split_sentences else LINES
+    expected = translator.translate_fully(lines)
+    results = model.translate(lines, model.options, split_sentences=split_sentences)
+    for result, translation in zip(results, expected, strict=True):
+        assert [found.text for found in result.candidates] == [output.text for output in translation.outputs]
+        assert result.candidates[0].score == pytest.approx(translation.outputs[0].score, abs=0.05)
+        assert result.num_source_pieces == translation.num_source_pieces
+
+
+def test_prefixes_and_limits_of_length_hold(folder: Path) -> None:
+    model = ExportedModel(folder, num_threads=1)
+    (result,) = model.translate(LINES[:1], model.options, prefixes=["Zwei Hunde"])
+    assert result.text().startswith("Zwei Hunde")
+    short = model.options.changed(max_length_ratio=0.0, max_length_extra=3)
+    (result,) = model.translate(LINES[4:5], short)
+    assert 0 < result.num_pieces <= 3
+
+
+def test_it_is_served(folder: Path) -> None:
+    with running([ExportedModel(folder, num_threads=1)]) as server:
+        answer = server.post("/translate", {"q": PAIRS[3][0], "source": "en", "target": "de"})
+        assert answer.status == 200
+        assert answer.json["translatedText"]
+        for body, name in (({"details": True}, "details"), ({"options": {"sample": True}}, "options.sample")):
+            refused = server.post("/v1/translate", {"text": "a", "source": "en"} | body)
+            assert refused.status == 400
+            assert refused.json["error"].startswith(f"{name}: ")
+
+
+def test_what_it_cannot_do_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
+    model = ExportedModel(folder, num_threads=1)
+    with pytest.raises(OptionError, match="details"):
+        model.translate(["a"], model.options, details=Details())
+    with pytest.raises(Interrupted):
+        model.translate(["a"], model.options, interrupted=lambda: True)
+    with pytest.raises(OptionError, match="mbr"):
+        ExportedModel(folder, options={"mbr": 3})
+    assert is_exported(folder)
+    assert not is_exported(tmp_path)
+    (tmp_path / "export.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(UserError, match="cannot be served"):
+        is_exported(tmp_path)
+
+
+def test_it_works_where_nothing_for_training_is_installed(folder: Path) -> None:
+    code = f"""
+import sys
+for name in {MISSING}:
+    sys.modules[name] = None
+from pathlib import Path
+import translator.serve.launch
+from translator.serve.exported_model import ExportedModel
+model = ExportedModel(Path(sys.argv[1]), num_threads=1)
+print(model.translate({LINES[:1]}, model.options)[0].text())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    model = ExportedModel(folder, num_threads=1)
+    assert done.stdout == model.translate(LINES[:1], model.options)[0].text() + "\n"
+    assert not any(f" {name}" in DOCKERFILE.read_text(encoding="utf-8").split("RUN")[1] for name in MISSING)
