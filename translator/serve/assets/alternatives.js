@@ -19,7 +19,9 @@ const Alternatives = (() => {
   // The text in which the words that the best translation does not have are marked, and where words of it are missing.
   function marked(hypothesis, best) {
     const words = hypothesis.target_words.map((word) => word[2]);
-    const places = Texts.place(words, hypothesis.text);
+    const isWhole = Texts.place(words, hypothesis.text).every((one) => one.isThere);
+    const text = isWhole ? hypothesis.text : words.join(" ");
+    const places = Texts.place(words, text);
     const same = Texts.common(best, words);
     const kept = new Set(same.map((pair) => pair[1]));
     const parts = [];
@@ -31,11 +33,11 @@ const Alternatives = (() => {
         if (pair[0] > next) parts.push(" ", make("del", {}, best.slice(next, pair[0]).join(" ")));
         next = pair[0] + 1;
       }
-      parts.push(hypothesis.text.slice(end, places[n].start), kept.has(n) ? word : make("ins", {}, word));
+      parts.push(text.slice(end, places[n].start), kept.has(n) ? word : make("ins", {}, word));
       end = places[n].start + word.length;
     });
     if (next < best.length) parts.push(" ", make("del", {}, best.slice(next).join(" ")));
-    return [...parts, hypothesis.text.slice(end)];
+    return [...parts, text.slice(end)];
   }
 
   return { draw };

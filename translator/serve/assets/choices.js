@@ -18,12 +18,13 @@ const Choices = (() => {
     if (onTake && !unit.end) box.append(form(before(hypothesis, pieces, unit, isWord), onTake));
     box.hidden = false;
     position(button);
+    box.scrollIntoView({ block: "nearest" });
     (box.querySelector("button.choice") ?? closer).focus();
   }
 
   // The text before a word, up to and with the space.
   function before(hypothesis, pieces, unit, isWord) {
-    if (isWord) return hypothesis.text.slice(0, unit.start);
+    if (isWord && unit.isThere) return hypothesis.text.slice(0, unit.start);
     return Texts.join(pieces.slice(0, unit.first)).trimStart() + (pieces[unit.first].startsWith(Texts.SPACE) ? " " : "");
   }
 

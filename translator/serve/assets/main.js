@@ -89,12 +89,13 @@
   function drawWeave(segment, hypothesis) {
     const { line, place } = sentences[state.sentence];
     Choices.close();
+    const unit = Texts.unitOf(segment, hypothesis, state.unit);
     const take = isOnline ? (prefix) => force(line, place, prefix) : null;
     Weave.draw(segment, hypothesis, {
-      unit: state.unit,
+      unit,
       canChange: isOnline,
       languages: state.pair.split(">"),
-      onChoose: (n, unit, button) => Choices.open(hypothesis, unit, button, state.unit === "words", take),
+      onChoose: (chosen, button) => Choices.open(hypothesis, chosen, button, unit === "words", take),
     });
   }
 

@@ -34,16 +34,22 @@ const Texts = (() => {
     return probability >= 0.0001 ? `${(100 * probability).toFixed(2)} %` : "under 0.01 %";
   }
 
-  // Words in their text: where each begins, and whether it follows the one before without a space.
+  // Words in their text: where each begins, and whether it follows the one before without a space. A word with bytes that
+  // are no character is not in the text.
   function place(words, text) {
     let position = 0;
     return words.map((word) => {
-      const found = text.indexOf(word, position);
-      const start = found < 0 ? position : found;
-      const glued = found >= 0 && start === position && position > 0;
-      position = found < 0 ? position : start + word.length;
-      return { start, glued };
+      const start = text.indexOf(word, position);
+      const isThere = start >= 0;
+      const glued = isThere && start === position && position > 0;
+      if (isThere) position = start + word.length;
+      return { start, glued, isThere };
     });
+  }
+
+  // By what a sentence is shown: a model that was hardly trained may write pieces that are no words.
+  function unitOf(segment, hypothesis, wanted) {
+    return segment.source_words.length && hypothesis.target_words.length ? wanted : "pieces";
   }
 
   // The units of a side: {text, first, after, glued, start, probability}, by words or by pieces.
@@ -85,5 +91,5 @@ const Texts = (() => {
     return pairs;
   }
 
-  return { SPACE, END, join, percent, units, place, level, common };
+  return { SPACE, END, join, percent, unitOf, units, place, level, common };
 })();

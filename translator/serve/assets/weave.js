@@ -26,14 +26,14 @@ const Weave = (() => {
     const language = languages[isSource ? 0 : 1];
     if (language) row.setAttribute("lang", language);
     own.units.forEach((unit, n) => {
-      const button = make("button", { type: "button", class: "unit", tabindex: n === 0 ? "0" : "-1" }, make("bdi", {}, unit.text));
+      const button = make("button", { type: "button", class: "unit", tabindex: n === 0 ? "0" : "-1" }, unit.text);
       if (unit.glued) button.classList.add("glued");
       if (!isSource) {
         button.classList.add(`sure-${Texts.level(unit.probability)}`);
         if (unit.after <= numForced) button.classList.add("forced");
         button.setAttribute("aria-haspopup", "dialog");
         button.setAttribute("aria-label", `${unit.text}, probability ${Texts.percent(unit.probability)}${canChange ? "; choose another" : ""}`);
-        button.addEventListener("click", () => onChoose(n, unit, button));
+        button.addEventListener("click", () => onChoose(unit, button));
       }
       button.addEventListener("pointerenter", () => light(own.side, n));
       button.addEventListener("focus", () => light(own.side, n));
