@@ -94,6 +94,7 @@ class Translator(LineTranslator):
         assert isinstance(self.tokenizer, Tokenizer)
         other = copy(self)
         other.direction = direction
+        other.reranker = None  # its runs judge the first direction
         for name, value in translation_options(self.config, self.tokenizer, direction).items():
             if name != "options":
                 setattr(other, name, value)

@@ -7,7 +7,7 @@ import pytest
 
 from support.servers import RunningServer, copier, running
 from support.small_runs import make_small_run, write_corpora
-from translator.serve.torch_model import load_model
+from translator.serve.torch_model import load_models
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,6 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def model_server(small_run: Path) -> Iterator[RunningServer]:
-    model = load_model(small_run, "cpu", engine="torch", int8=False, options={})
+    (model,) = load_models(small_run, "cpu", engine="torch", int8=False, options={})
     with running([model]) as started:
         yield started

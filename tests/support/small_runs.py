@@ -12,7 +12,7 @@ from translator.files.atomic import write_json
 from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
 from translator.runs.weights import collect_weights, write_tensors
-from translator.schema.data import TextDataConfig, TokenizerConfig
+from translator.schema.data import Directions, TextDataConfig, TokenizerConfig
 from translator.schema.decode import SearchOptions
 from translator.schema.model import LstmConfig, TransformerConfig
 from translator.schema.training import OptimConfig, TrainerConfig
@@ -51,16 +51,21 @@ def write_corpora(folder: Path) -> None:
     (folder / "test.en-de.align").write_text(alignments, encoding="utf-8")
 
 
-def make_small_run(folder: Path, corpora: Path, model: str = "transformer", *, seed: int = 1) -> Path:
+def make_small_run(
+    folder: Path, corpora: Path, model: str = "transformer", *, seed: int = 1, both_directions: bool = False
+) -> Path:
+    texts = {split: str(corpora / split) for split in ("train", "valid", "test")}
+    directions = Directions.both if both_directions else Directions.forward
     settings = config.Config(
         model=MODELS[model](),
-        data=TextDataConfig(train=str(corpora / "train"), valid=str(corpora / "valid"), test=str(corpora / "test")),
+        data=TextDataConfig(**texts, directions=directions),
         tokenizer=TokenizerConfig(vocab_size=330),
         optim=OptimConfig(),
         trainer=TrainerConfig(),
         decode=SearchOptions(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
     )
-    tokenizer = Tokenizer.train(TRAIN, vocab_size=330)
+    tags = ["<2de>", "<2en>"] if both_directions else []
+    tokenizer = Tokenizer.train(TRAIN, vocab_size=330, tags=tags)
     torch.manual_seed(seed)
     module = build_model(settings.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
     for parameter in module.parameters():

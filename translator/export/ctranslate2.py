@@ -56,7 +56,8 @@ def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
     target_pieces = tokenizer.target_pieces(range(tokenizer.target_vocab_size))
     convert(run.model, folder, pieces, target_pieces, quantization, never=(PAD, BOS, *tokenizer.tag_ids.values()))
     save_sentencepiece(tokenizer, folder)
-    settings = translation_settings(run.config) | {"max_positions": MAX_POSITIONS}
+    tags = tokenizer.source_pieces(directions_of(run.config, tokenizer)[0].tags)
+    settings = translation_settings(run.config) | {"max_positions": MAX_POSITIONS, "tags": tags}
     write_json(folder / TRANSLATION, settings)
 
 

@@ -85,12 +85,13 @@ def beam_tree(
     *,
     prefix: Sequence[int] = (),
     forbidden: Sequence[Sequence[int]] = (),
+    never: Sequence[int] = (),
     best: Sequence[int] | None = None,
     before_step: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
     """The nodes of the search of one sentence, which is done once more for this; `best` is the output to mark."""
     record = BeamRecord(options, name_of)
-    constraints = Constraints(source_mask, options, [prefix] if prefix else None, forbidden)
+    constraints = Constraints(source_mask, options, [prefix] if prefix else None, forbidden, never)
     with evaluation_mode(model):
         found = beam_search(model, source, source_mask, options, constraints, before_step, record)
     record.mark_best(found[0][0].ids if best is None else best)

@@ -80,13 +80,16 @@ def _segment(
             targets,
             need_attention=True,
             need_heads=need_heads,
-            num_likeliest=num_runners_up + 1 + len(NEVER_WRITTEN),  # the piece itself is mostly among them
+            num_likeliest=num_runners_up
+            + 1
+            + len(NEVER_WRITTEN)
+            + len(translator.never),  # the piece itself is mostly among them
         )
-    source_pieces = tokenizer.source_pieces(part.ids)
+    source_pieces, num_tags = tokenizer.source_pieces(part.ids), len(translator.source_tags)
     return {
-        "source": "".join(piece_texts(source_pieces[:-1])).strip(),
+        "source": "".join(piece_texts(source_pieces[num_tags:-1])).strip(),
         "source_pieces": source_pieces,
-        "source_words": words_of(source_pieces[:-1], translator.split_words),
+        "source_words": words_of(source_pieces[:-1], translator.split_words, num_tags),
         "num_forced": len(part.prefix),
         "hypotheses": [
             _hypothesis(translator, source_pieces, hypothesis, scored, num_runners_up)
@@ -110,9 +113,8 @@ def _hypothesis(
     assert forced.likeliest is not None
     described = []
     for piece, name, score, likeliest in zip(ids, pieces, forced.piece_scores, forced.likeliest, strict=True):
-        others = [(other, value) for other, value in likeliest if other != piece and other not in NEVER_WRITTEN][
-            :num_runners_up
-        ]
+        excluded = {piece, *NEVER_WRITTEN, *translator.never}
+        others = [(other, value) for other, value in likeliest if other not in excluded][:num_runners_up]
         names = tokenizer.target_pieces([other for other, _ in others])
         runners_up = [
             {"piece": other, "probability": probability(value)} for other, (_, value) in zip(names, others, strict=True)
@@ -125,19 +127,23 @@ def _hypothesis(
         "normalized_score": hypothesis.normalized_score,
         "pieces": described,
         "target_words": words_of(pieces[:-1], translator.split_words),
-        **_attention(source_pieces, pieces, forced.attention, translator.split_words),
+        **_attention(source_pieces, pieces, forced.attention, translator.split_words, len(translator.source_tags)),
     }
 
 
 def _attention(
-    source_pieces: list[str], target_pieces: list[str], weights: Tensor | None, split_words: SplitWords
+    source_pieces: list[str],
+    target_pieces: list[str],
+    weights: Tensor | None,
+    split_words: SplitWords,
+    num_tags: int,
 ) -> dict[str, Any]:
     """The mean of all heads between pieces (T, S) and between words (Wt, Ws), and the alignment that follows."""
     if weights is None:
         return {"attention": None, "word_attention": None, "alignment": []}
-    source_words, source_shares = piece_words(source_pieces[:-1], split_words)
+    source_words, source_shares = piece_words(source_pieces[num_tags:-1], split_words)
     target_words, target_shares = piece_words(target_pieces[:-1], split_words)
-    between_words = word_attention(weights[:-1, :-1], source_shares, target_shares)  # (Wt, Ws)
+    between_words = word_attention(weights[:-1, num_tags:-1], source_shares, target_shares)  # (Wt, Ws)
     best = between_words.argmax(1).tolist() if source_words and target_words else []
     return {
         "attention": rounded(weights),
@@ -146,13 +152,13 @@ def _attention(
     }
 
 
-def words_of(pieces: Sequence[str], split_words: SplitWords) -> list[list[Any]]:
-    """The words of a text given as pieces: [first piece, the one after the last piece, the word]."""
-    words, shares = piece_words(pieces, split_words)
+def words_of(pieces: Sequence[str], split_words: SplitWords, num_tags: int = 0) -> list[list[Any]]:
+    """The words of a text given as pieces, after its tags: [first piece, the one after the last piece, the word]."""
+    words, shares = piece_words(pieces[num_tags:], split_words)
     spans = []
     for word, share in zip(words, shares, strict=True):
         places = share.nonzero().flatten().tolist()
-        first, after = (places[0], places[-1] + 1) if places else (0, 0)
+        first, after = (num_tags + places[0], num_tags + places[-1] + 1) if places else (0, 0)
         spans.append([first, after, word])
     return spans
 
@@ -180,6 +186,7 @@ def _beam(translator: LineTranslator, part: Part, source: Tensor, mask: Tensor) 
         lambda piece: translator.tokenizer.target_pieces([piece])[0],
         prefix=part.prefix,
         forbidden=translator.forbidden(),
+        never=translator.never,
         best=part.hypotheses[0].ids,
         before_step=stop_if_interrupted,
     )

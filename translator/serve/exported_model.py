@@ -37,6 +37,7 @@ class ExportedModel:
             self.source, self.target = str(settings["source"]), str(settings["target"])
             self._normalizes, self._max_pieces = bool(settings["normalize"]), int(settings["max_pieces"])
             self._max_positions = int(settings["max_positions"])
+            tags = [str(tag) for tag in settings["tags"]]  # in front of every source
             stored = SearchOptions(**settings["options"])
         self.options = stored.changed(**(options or {}))
         self.check_options(self.options)
@@ -44,6 +45,7 @@ class ExportedModel:
         self._tokenizer = Tokenizer("bpe", [(folder / name).read_bytes() for name in SENTENCEPIECE_FILES])
         self._source_pieces = self._tokenizer.source_pieces(range(self._tokenizer.source_vocab_size))
         self._target_pieces = self._tokenizer.target_pieces(range(self._tokenizer.target_vocab_size))
+        self._tags = [self._source_pieces.index(tag) for tag in tags]
         self._target_ids = {piece: number for number, piece in enumerate(self._target_pieces)}
         self._num_threads = num_threads or os.cpu_count() or 1
         self._engine = ctranslate2.Translator(
@@ -99,9 +101,11 @@ class ExportedModel:
         text = self._normalized(line).strip()
         if is_blank(text):
             return []
-        limit = min(self._max_pieces or self._max_positions, self._max_positions - 1)
+        most = self._max_positions - 1 - len(self._tags)
+        limit = min(self._max_pieces or most, most)
         cut = stretches(text, limit, self._count_without_end, by_sentence=by_sentence)
-        return [ids for ids in self._tokenizer.encode_source(cut) if any(piece != EOS for piece in ids)]
+        encoded = self._tokenizer.encode_source(cut)
+        return [[*self._tags, *ids] for ids in encoded if any(piece != EOS for piece in ids)]
 
     def _find(
         self, sources: list[list[int]], prefixes: list[list[int]], options: SearchOptions
@@ -154,4 +158,5 @@ class ExportedModel:
             texts = self._tokenizer.decode_target([ids for ids, _ in chosen])
             text = self.joiner.join(text for text in texts if text).replace("\r", " ").replace("\n", " ")
             candidates.append(Candidate(text, sum(score for _, score in chosen)))
-        return Result(candidates, sum(map(len, parts)), sum(len(hypotheses[0][0]) for hypotheses in found))
+        num_source = sum(len(ids) - len(self._tags) for ids in parts)
+        return Result(candidates, num_source, sum(len(hypotheses[0][0]) for hypotheses in found))

@@ -52,27 +52,29 @@ def is_exported(folder: Path) -> bool:
 
 def _load(options: argparse.Namespace) -> list[Model]:
     models: list[Model] = []
-    folders: Sequence[Path] = options.model or [DEFAULT_MODEL]
-    for folder in folders:
+    folder_of: dict[tuple[str, str], Path] = {}
+    for folder in options.model or [DEFAULT_MODEL]:
         with naming_flags(SearchOptions):
-            model = _load_exported(folder, options) if is_exported(folder) else _load_run(folder, options)
-        for earlier, other in zip(folders, models, strict=False):
-            if (other.source, other.target) == (model.source, model.target):
+            found = [_load_exported(folder, options)] if is_exported(folder) else _load_run(folder, options)
+        for model in found:
+            languages = model.source, model.target
+            if languages in folder_of:
                 raise UserError(
-                    f"--model {folder}: {earlier} translates {model.source} into {model.target} as well; give one "
-                    "model for each pair of languages"
+                    f"--model {folder}: {folder_of[languages]} translates {model.source} into {model.target} as well; "
+                    "give one model for each pair of languages"
                 )
-        models.append(model)
+            folder_of[languages] = folder
+        models += found
     return models
 
 
-def _load_run(folder: Path, options: argparse.Namespace) -> Model:
-    from translator.serve.torch_model import load_model, set_threads  # torch, which a server of exports need not have
+def _load_run(folder: Path, options: argparse.Namespace) -> Sequence[Model]:
+    from translator.serve.torch_model import load_models, set_threads  # torch, which a server of exports need not have
 
     if options.threads:
         set_threads(options.threads)
     search = given(options, SearchOptions)
-    return load_model(folder, options.device, engine=options.engine, int8=options.int8, options=search)
+    return load_models(folder, options.device, engine=options.engine, int8=options.int8, options=search)
 
 
 def _load_exported(folder: Path, options: argparse.Namespace) -> Model:

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 
 from translator.api import Translator
-from translator.config import load_file
+from translator.data.tokenizer import Tokenizer
 from translator.decoding.interfaces import Translation
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.output import one_line
 from translator.decoding.segments import split_sentences
 from translator.inspection.inspect import inspect_line
 from translator.kernels.allocator import keep_memory
+from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
@@ -81,19 +82,26 @@ def _result(translation: Translation) -> Result:
     return Result(candidates, translation.num_source_pieces, translation.outputs[0].num_pieces)
 
 
-def load_model(folder: Path, device: str, *, engine: str, int8: bool, options: dict[str, Any]) -> TorchModel:
-    """The finished model of a run, with the languages that its configuration names."""
+def load_models(
+    folder: Path, device: str, *, engine: str, int8: bool, options: dict[str, Any]
+) -> tuple[TorchModel, ...]:
+    """The finished model of a run, once for each direction that it translates in."""
     folder = resolve_run(folder)
-    find_weights(folder)  # what is not a run is refused by name
-    config = load_file(RunDirectory(folder).config)
+    find_weights(folder, f"--model {folder}")  # what is not a run is refused by name
     translator = Translator.load(folder, device, engine=engine, int8=int8, **options)
     if translator.device.type == "cpu":
         keep_memory()
     used = translator.engine.name if translator.engine is not None else f"torch on {translator.device}"
-    description = f"{config.model.kind}, {used}"
+    description = f"{translator.config.model.kind}, {used}"
     if RunDirectory(folder).is_unfinished:
         description += "; it has not finished training, these are its best weights so far"
-    return TorchModel(translator, config.data.source, config.data.target, description)
+    assert isinstance(translator.tokenizer, Tokenizer)
+    directions = directions_of(translator.config, translator.tokenizer)
+    translators = [translator, *(translator.towards(other) for other in directions[1:])]
+    return tuple(
+        TorchModel(translator, direction.source, direction.target, description)
+        for translator, direction in zip(translators, directions, strict=True)
+    )
 
 
 def set_threads(number: int) -> None:
