@@ -97,11 +97,15 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
         heading,
         text(
             "Pre-norm and post-norm in models of 8 + 8 layers with vectors of 64 numbers, with the scaled start, "
-            "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first updates "
+            "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first 75 updates "
             "(warm-up) and once with the full rate from the beginning."
         ),
         _training_chart("Training loss: pre-norm and post-norm", found["norms"]),
         _end_table("model", found["norms"]),
+        look(
+            "post-norm without warm-up hardly learns: the first steps, at the full rate, spoil the model before it has "
+            "begun. With warm-up it follows, but stays behind. Pre-norm can do without."
+        ),
         made_by(NAME, "trainings", measurement),
         tag("h3", "Five scores in training"),
         text(
@@ -110,6 +114,10 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
         ),
         _training_chart("Training loss with each score", found["scores"]),
         _end_table("score", found["scores"]),
+        look(
+            "the scaled dot, cosine and Gaussian scores, which begin with a spread of about 1, go together; the plain "
+            "dot, whose scores begin eight times as large as those of the scaled dot, learns more slowly."
+        ),
         made_by(NAME, "trainings", measurement),
         text(
             "One run for each curve, one seed, one learning rate, and far too short to end well: the charts show how "
