@@ -97,8 +97,8 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
         heading,
         text(
             "Pre-norm and post-norm in models of 8 + 8 layers with vectors of 64 numbers, with the scaled start, "
-            "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first 75 updates "
-            "(warm-up) and once with the full rate from the beginning."
+            "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first 75 "
+            "updates (warm-up) and once with the full rate from the beginning."
         ),
         _training_chart("Training loss: pre-norm and post-norm", found["norms"]),
         _end_table("model", found["norms"]),
