@@ -74,8 +74,8 @@ def _gradients(found: dict[str, Any]) -> Markup:
         made_by(NAME, "norm_gradients"),
         look(
             f"with post-norm and a plain start, the first of {deepest} layers gets a gradient "
-            f"{plain[-1] / plain[0]:.0f} times smaller than the last; every normalisation on the way back can shrink it. "
-            "With pre-norm the sum is a direct way back, and no layer is cut off."
+            f"{plain[-1] / plain[0]:.0f} times smaller than the last; every normalisation on the way back can shrink "
+            "it. With pre-norm the sum is a direct way back, and no layer is cut off."
         ),
         text(
             "“Plain” gives every matrix Xavier's variance, as in the first Transformer. “Scaled” is how models start "
