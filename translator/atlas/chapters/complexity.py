@@ -193,7 +193,8 @@ def _sequential(found: dict[str, Any]) -> Markup:
         look(
             f"attention needs {last['attention']} operations in a row, whatever the length. The LSTM needs "
             f"{per_step:.0f} for every word: at n = {last['length']} they are {last['recurrence']:,}. However many "
-            "processors there are, they have to wait for each other. This is why Transformers train faster on GPUs.",
+            "processors there are, they have to wait for each other. It is one reason why Transformers make better use "
+            "of GPUs.",
         ),
     )  # fmt: skip
 

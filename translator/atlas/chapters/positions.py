@@ -154,6 +154,7 @@ def _relative(found: dict[str, Any]) -> Markup:
     ]
     encoder = dict(zip(found["offsets"], found["buckets"]["encoder"], strict=True))
     exact = sum(1 for offset in range(161) if list(encoder.values()).count(encoder[-offset]) == 1)
+    far = min(offset for offset in range(161) if encoder[-offset] == encoder[-160])
     return join(
         tag("h3", "Biases: relative positions"),
         text(
@@ -170,9 +171,10 @@ def _relative(found: dict[str, Any]) -> Markup:
         ),
         MADE,
         look(
-            f"near the middle every distance has a number of its own (in the encoder the first {exact} in each "
-            "direction), "
-            "farther out the steps become wider, and beyond 128 everything is “far”.",
+            f"in the encoder every distance up to {exact - 1} has a number of its own in each direction. Farther out "
+            "the "
+            f"steps become wider, and from {far} on all distances share the last one. The decoder, which looks back "
+            "only, has twice as many ranges for that direction.",
         ),
     )
 
