@@ -9,7 +9,7 @@ import sacrebleu
 from support.configurations import configuration
 from translator.api import Translator
 from translator.atlas.chapters import extrapolation as extrapolation_part
-from translator.atlas.measure import extrapolation, plans, trainings
+from translator.atlas.measure import bahdanau, extrapolation, heads, plans, trainings
 from translator.atlas.measure.__main__ import MEASUREMENTS, main
 from translator.atlas.measure.small_runs import COMMON, SmallRun, command, train
 from translator.atlas.shipped import with_provenance
@@ -102,6 +102,15 @@ def test_learning_curves_are_those_of_the_runs(monkeypatch: pytest.MonkeyPatch, 
     assert len(found["norms"]) == 4
     assert found["norms"][0]["train"] == [(10, 6.0), (20, 5.0), (30, 4.5)]  # as the run's log has them
     assert found["norms"][0]["validation"] == (30, 3.5)
+
+
+def test_runs_are_measured_with_the_sizes_asked_for(
+    monkeypatch: pytest.MonkeyPatch, atlas_run: Path, small_lstm: Path
+) -> None:
+    monkeypatch.setattr(heads, "measure_heads", lambda run, quick: {"run": run.folder, "quick": quick})
+    monkeypatch.setattr(bahdanau, "measure_bahdanau", lambda run, quick: {"run": run.folder, "quick": quick})
+    assert heads.measure(argparse.Namespace(run=atlas_run, quick=True)) == {"run": atlas_run, "quick": True}
+    assert bahdanau.measure(argparse.Namespace(lstm_run=small_lstm, quick=False))["run"] == small_lstm
 
 
 def test_mistakes_are_one_line(tmp_path: Path, small_lstm: Path, capsys: pytest.CaptureFixture[str]) -> None:

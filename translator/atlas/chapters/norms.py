@@ -74,8 +74,8 @@ def _gradients(found: dict[str, Any]) -> Markup:
         made_by(NAME, "norm_gradients"),
         look(
             f"with post-norm and a plain start, the first of {deepest} layers gets a gradient "
-            f"{plain[-1] / plain[0]:.0f} times smaller than the last: each normalisation on the way shrinks it. With "
-            "pre-norm the sum is a direct way back, and no layer is cut off."
+            f"{plain[-1] / plain[0]:.0f} times smaller than the last; every normalisation on the way back can shrink "
+            "it. With pre-norm the sum is a direct way back, and no layer is cut off."
         ),
         text(
             "“Plain” gives every matrix Xavier's variance, as in the first Transformer. “Scaled” is how models start "
@@ -97,11 +97,15 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
         heading,
         text(
             "Pre-norm and post-norm in models of 8 + 8 layers with vectors of 64 numbers, with the scaled start, "
-            "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first updates "
-            "(warm-up) and once with the full rate from the beginning."
+            "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first 75 "
+            "updates (warm-up) and once with the full rate from the beginning."
         ),
         _training_chart("Training loss: pre-norm and post-norm", found["norms"]),
         _end_table("model", found["norms"]),
+        look(
+            "post-norm without warm-up stops learning after its first steps, which are made at the full rate. With "
+            "warm-up it learns, but stays behind. Pre-norm can do without."
+        ),
         made_by(NAME, "trainings", measurement),
         tag("h3", "Five scores in training"),
         text(
@@ -110,6 +114,11 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
         ),
         _training_chart("Training loss with each score", found["scores"]),
         _end_table("score", found["scores"]),
+        look(
+            "the scaled dot, cosine and Gaussian scores, which are made to begin equally large, stay together; the "
+            "plain dot, whose scores begin eight (√64) times as large, falls a little behind, and so does the additive "
+            "score."
+        ),
         made_by(NAME, "trainings", measurement),
         text(
             "One run for each curve, one seed, one learning rate, and far too short to end well: the charts show how "

@@ -72,7 +72,7 @@ def _simple(stack: str) -> list[str]:
 
 def _mean(parts: Sequence[Weights]) -> Weights:
     """The mean of (L, H, N) over all N of all sentences: (L, H)."""
-    return np.concatenate(parts, axis=-1).astype(np.float64).mean(-1)
+    return np.asarray(np.concatenate(parts, axis=-1).astype(np.float64).mean(-1))
 
 
 def _part(stack: str, role: str) -> Callable[[Weights], Weights]:
@@ -102,7 +102,7 @@ def _spread(stack: str, weights: Weights) -> Weights:
     rows = weights[:, :, FIRST_QUERY[stack] : last].astype(np.float64)
     logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
     visible = np.arange(FIRST_QUERY[stack], last) + 1 if stack == "decoder" else np.full(rows.shape[2], num_keys)
-    return -(rows * logs).sum(-1) / np.log2(visible)
+    return np.asarray(-(rows * logs).sum(-1) / np.log2(visible))
 
 
 def _aligned(pair: RecordedPair, gold: GoldAlignment, tokenizer: Tokenizer) -> Weights:

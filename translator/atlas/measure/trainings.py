@@ -16,7 +16,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     prepare_corpus(options.work)
-    norms = {f"{order}-norm, warm-up {warmup}": run for (order, warmup), run in norm_runs(options.quick).items()}
+    norms = {
+        f"{order}-norm, {'with' if warmup else 'without'} warm-up": run
+        for (order, warmup), run in norm_runs(options.quick).items()
+    }
     return {"norms": _curves(options.work, norms), "scores": _curves(options.work, score_runs(options.quick))}
 
 
