@@ -129,8 +129,7 @@ def test_a_configuration_option_reaches_the_search(
     wide = ["decode.beam_size=9"] if field.name == "num_hypotheses" else []
     config = configuration(f"decode.{field.name}={text}", *wide)
     assert getattr(config.decode, field.name) == value
-    tokenizer = Tokenizer.load(run_dir / "tokenizer")
-    assert translation_options(config, tokenizer)["options"] is config.decode
+    assert translation_options(config, Tokenizer.load(run_dir / "tokenizer"))["options"] is config.decode
     saved = load_file(run_dir / "config.yaml")
     saved.decode = config.decode
     for path in run_dir.iterdir():

@@ -35,7 +35,7 @@ from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.process_start import process_started
 from translator.runs.directory import RunDirectory
-from translator.runs.model import build_model
+from translator.runs.model import build_model, spare_tags
 from translator.train_report import RunOutcome, finished_outcome, outcome_of, report, sweep_table
 from translator.training.distributed import Ranks, connect, local_rank
 from translator.training.monitor import Monitor, format_seconds, model_summary
@@ -73,6 +73,7 @@ def run(config: Config, *, started: float | None = None, num_held_out: int | Non
         vocab_sizes = data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size
         check_memory(config, *vocab_sizes, execution.device)
         model = build_model(config.model, *vocab_sizes)
+        spare_tags(model, data.tokenizer)
         initial = take_over_weights(config, model)
         return _train(config, data, model.to(execution.device), execution, ranks, started, num_held_out, initial)
 

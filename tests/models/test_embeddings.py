@@ -33,3 +33,15 @@ def test_what_cannot_be_tied_is_refused() -> None:
         Embeddings(9, 7, 4, "all")
     with pytest.raises(ValueError, match="one of none, target, all"):
         Embeddings(9, 7, 4, "both")
+
+
+def test_tags_are_spared_by_word_dropout_and_cutoff() -> None:
+    torch.manual_seed(1)
+    embeddings = Embeddings(20, 20, 8, "all", word_dropout=0.999999)
+    embeddings.spared = range(4, 6)
+    ids = torch.tensor([[4, 9, 3], [5, 4, 10]])
+    for kept in (None, torch.zeros_like(ids, dtype=torch.bool)):
+        vectors = embeddings.of_source(ids, kept)
+        is_tag = (ids == 4) | (ids == 5)
+        assert torch.equal(vectors[is_tag], embeddings.source(ids[is_tag]))
+        assert not vectors[~is_tag].any()

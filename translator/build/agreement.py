@@ -13,7 +13,7 @@ from translator.training.distributed import Ranks, refuse_together
 # What may differ between machines: where things are and how they are computed. The text itself has fingerprints.
 _LOCAL = (
     *("run_dir", "resume", "trainer.device", "trainer.threads", "data.cache_dir", "data.folder", "data.num_processes"),
-    *("data.train", "data.valid", "data.test", "data.path", "data.data_files"),
+    *("data.train", "data.valid", "data.test", "data.path", "data.data_files", "init_from"),
 )
 
 

@@ -143,9 +143,7 @@ class EndReport:
 
         languages = self.config.data.source, self.config.data.target
         name = getattr(self.data.raw, split).name
-        material = RunMaterial(
-            self.run.path.resolve().name, self.run, self.config, hypotheses=list(hypotheses or []) or None
-        )
+        material = RunMaterial(self.run.path.resolve().name, self.run, self.config, list(hypotheses or []) or None)
         material.direction = "-".join(languages) if self.config.data.directions is Directions.both else None
         if self.data.train_tables:  # a streamed corpus is not read again
             pairs = chain.from_iterable(corpus for corpus, _ in self.data.cleaned.train)

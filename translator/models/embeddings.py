@@ -30,6 +30,7 @@ class Embeddings(nn.Module):
                 f"{target_vocab_size} pieces; use target or none"
             )
         self.word_dropout = word_dropout
+        self.spared = range(0)  # source ids whose vectors are never zeroed: tags, without which the task is unknown
         self.target = nn.Embedding(target_vocab_size, size)
         self.source = self.target if tie == "all" else nn.Embedding(source_vocab_size, size)
         self.output_weight = nn.Parameter(torch.empty(target_vocab_size, size)) if tie == "none" else self.target.weight
@@ -43,6 +44,8 @@ class Embeddings(nn.Module):
         if self.training and self.word_dropout > 0:
             spared = torch.rand(ids.shape, device=ids.device) >= self.word_dropout
             kept = spared if kept is None else kept & spared
+        if kept is not None and self.spared:
+            kept = kept | ((ids >= self.spared.start) & (ids < self.spared.stop))
         return zeroed(self.source(ids), kept)
 
 

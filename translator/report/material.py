@@ -112,9 +112,9 @@ class RunMaterial:
     name: str
     run: RunDirectory
     config: Config
-    direction: str | None = None  # such as en-de, where the run has both
     hypotheses: list[str] | None = None
     training: TextStatistics | None = None
     forced: list[ForcedSentence] | None = None
     search: SearchSample | None = None
+    direction: str | None = None  # such as en-de, where the run has both
     length_penalty: Callable[[int], float] = lambda length: 1.0  # by the number of pieces, EOS included

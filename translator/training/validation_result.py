@@ -34,9 +34,7 @@ class ValidationResult:
     samples: list[Sample]
     images: list[Any]  # (height, width, 3) uint8 arrays, attention of the samples
     seconds: float
-    by_direction: dict[str, "ValidationResult"] = field(
-        default_factory=dict
-    )  # whose mean the figures are; see two_way.py
+    by_direction: dict[str, "ValidationResult"] = field(default_factory=dict)  # all figures above are their means
 
     @property
     def perplexity(self) -> float:
