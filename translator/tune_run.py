@@ -110,11 +110,7 @@ def _trials(
     config: Config, directory: RunDirectory, settings: list[dict[str, Any]], options: argparse.Namespace
 ) -> Iterator[Trial]:
     sources, references = validation_set(config, directory)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device, rerank=[NONE])
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator = load_translator(directory, options)
     base = translator.options
     for setting in settings:
         translator.options = base.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
@@ -123,6 +119,16 @@ def _trials(
         seconds = time.perf_counter() - started
         scores = score_corpus(hypotheses, references, config.data.target, metrics=(options.metric,))
         yield Trial(setting, scores[options.metric], seconds)
+
+
+def load_translator(directory: RunDirectory, options: argparse.Namespace) -> Translator:
+    """The run by itself, without runs that judge it."""
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    translator = Translator.load(directory.path, options.device, rerank=[NONE])
+    if translator.device.type == "cpu":
+        keep_memory()
+    return translator
 
 
 def validation_set(config: Config, directory: RunDirectory) -> tuple[list[str], list[str]]:
