@@ -11,8 +11,8 @@ the pieces that begin or continue a missing term.
 A hypothesis ends only when all its terms are there. One that would have no room for them within the maximum length is
 dropped, so that the last ones can do nothing but write their terms. Outputs with terms are compared by their
 log-probability, without a length penalty: a term that the model finds unlikely lowers the mean of all pieces so much
-that padding would raise it. With `stop=first`, a hypothesis counts only if it ended among the best of all banks: those that
-wrote their terms at the first opportunity also end early, and are bad. Without terms this is the search of
+that padding would raise it. With `stop=first`, a hypothesis counts only if it ended among the best of all banks: those
+that wrote their terms at the first opportunity also end early, and are bad. Without terms this is the search of
 `translator.decoding.beam`.
 """
 
