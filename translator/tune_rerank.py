@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from translator.api import Translator
 from translator.command import say
 from translator.config import Config, load_file
 from translator.decoding.hypotheses import Hypothesis
@@ -18,12 +16,10 @@ from translator.errors import UserError
 from translator.evaluation.line_search import Tuned, best_weights, candidate_statistics
 from translator.files.atomic import write_json
 from translator.files.explain import explain_write_errors
-from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
 from translator.runs.reranking import load_judge, require_candidates
-from translator.schema.rerank import NONE
-from translator.tune_run import locked_run, read_record, validation_set
+from translator.tune_run import load_translator, locked_run, read_record, validation_set
 
 
 def run(options: argparse.Namespace, directory: RunDirectory) -> None:
@@ -60,11 +56,7 @@ def _tune(
 ) -> tuple[float, Tuned]:
     """The metric on the validation set without reranking, and with the best weights."""
     sources, references = validation_set(config, directory)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device, rerank=[NONE])
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator = load_translator(directory, options)
     languages = (translator.direction.source, translator.direction.target)
     reranker = Reranker([load_judge(languages, name, 1.0, translator.device) for name in names])
     translator.options = translator.options.changed(num_hypotheses=translator.options.beam_size)

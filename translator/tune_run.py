@@ -116,11 +116,7 @@ def _trials(
     config: Config, directory: RunDirectory, settings: list[dict[str, Any]], options: argparse.Namespace
 ) -> Iterator[Trial]:
     sources, references = validation_set(config, directory)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device, to=options.to, rerank=[NONE])
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator = load_translator(directory, options)
     base = translator.options
     assert isinstance(translator.tokenizer, Tokenizer)
     directions = [translator.direction] if options.to else directions_of(config, translator.tokenizer)
@@ -136,6 +132,16 @@ def _trials(
             found = score_corpus(hypotheses, texts[1], direction.target, metrics=(options.metric,))
             scores[str(direction)] = found[options.metric]
         yield Trial(setting, sum(scores.values()) / len(scores), seconds, scores if len(scores) > 1 else {})
+
+
+def load_translator(directory: RunDirectory, options: argparse.Namespace) -> Translator:
+    """The run by itself, without runs that judge it."""
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    translator = Translator.load(directory.path, options.device, to=options.to, rerank=[NONE])
+    if translator.device.type == "cpu":
+        keep_memory()
+    return translator
 
 
 def validation_set(config: Config, directory: RunDirectory) -> tuple[list[str], list[str]]:

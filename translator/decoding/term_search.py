@@ -9,9 +9,11 @@ step the candidates are (section 3.1 of the paper) the best continuations of all
 the pieces that begin or continue a missing term.
 
 A hypothesis ends only when all its terms are there. One that would have no room for them within the maximum length is
-dropped, so that the last ones can do nothing but write their terms. With `stop=first`, only a hypothesis that ended
-among the best of all banks counts: those that wrote their terms at the first opportunity also end early, and are bad.
-Without terms this is the search of `translator.decoding.beam`.
+dropped, so that the last ones can do nothing but write their terms. Outputs with terms are compared by their
+log-probability, without a length penalty: a term that the model finds unlikely lowers the mean of all pieces so much
+that padding would raise it. With `stop=first`, a hypothesis counts only if it ended among the best of all banks: those
+that wrote their terms at the first opportunity also end early, and are bad. Without terms this is the search of
+`translator.decoding.beam`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,7 @@ from torch import Tensor
 
 from translator.decoding.beam import FinishedPool, expand
 from translator.decoding.constraints import Constraints
-from translator.decoding.hypotheses import LOWEST_SCORE, Hypothesis, is_normalized, length_penalty
+from translator.decoding.hypotheses import LOWEST_SCORE, Hypothesis, hypothesis, is_normalized, length_penalty
 from translator.decoding.term_progress import RequiredTerms
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Seq2Seq
@@ -52,6 +54,10 @@ class _Sentence:
         self.texts = [b""]
         self.num_finished = 0  # among the best of all banks
         self.has_output = False
+
+    def penalty(self, length: int, options: SearchOptions) -> float:
+        """What log-probabilities are divided by to be compared."""
+        return 1.0 if self.required.terms else float(length_penalty(float(length), options))
 
     def is_free(self, step: int) -> bool:
         """Whether the next piece is neither that of a prefix nor the end that the maximum length demands."""
@@ -145,7 +151,7 @@ class _Beams:
             values = self.scores.new_tensor([[one.value for one in ended]])
             texts = self.history[row, [one.parent for one in ended]][None]  # (1, ended, t)
             accepted = torch.ones_like(values, dtype=torch.bool)
-            self.pool.add(place, accepted, values, length_penalty(step + 1, self.options), texts)
+            self.pool.add(place, accepted, values, sentence.penalty(step + 1, self.options), texts)
             sentence.num_finished += sum(one.piece == EOS for one in candidates[: self.options.beam_size])
         return allocate([one for one in candidates if one.piece != EOS], sentence.width)
 
@@ -153,10 +159,11 @@ class _Beams:
         options = self.options
         if not going_on:
             return True
-        best_possible = going_on[0].value / length_penalty(sentence.max_length + 1, options)
+        best_possible = going_on[0].value / sentence.penalty(sentence.max_length + 1, options)
         if best_possible <= float(self.pool.normalized[sentence.place, options.num_hypotheses - 1]):
             return True
-        stops_at_first = is_normalized(options) and options.stop is Stop.first
+        # Without a penalty, `first` means the same as `exact`; hypotheses without their terms would go on for ever.
+        stops_at_first = options.stop is Stop.first and (is_normalized(options) or bool(sentence.required.terms))
         return stops_at_first and sentence.num_finished >= options.beam_size
 
     def advance(self, keep: list[int], going_on: list[list[Candidate]]) -> tuple[Tensor, Tensor]:
@@ -176,6 +183,11 @@ class _Beams:
         self.history = written.unflatten(0, (len(keep), self.width))
         self.scores = self.scores.new_tensor(values)
         return rows, tokens
+
+
+def _normalized(found: Hypothesis, options: SearchOptions) -> Hypothesis:
+    """With the normalised score that the hypothesis would have without terms."""
+    return hypothesis(found.ids, found.score, found.score / float(length_penalty(len(found.ids) + 1.0, options)))
 
 
 @torch.inference_mode()
@@ -224,4 +236,7 @@ def term_search(
         rows, tokens = beams.advance(keep, [going_on[row] for row in keep])
         state = state.select(rows, remaining)
     assert beams is not None
-    return beams.pool.hypotheses(options.num_hypotheses)
+    return [
+        [_normalized(one, options) for one in hypotheses] if terms.terms else hypotheses
+        for terms, hypotheses in zip(required, beams.pool.hypotheses(options.num_hypotheses), strict=True)
+    ]
