@@ -85,7 +85,7 @@ class System:
     def __init__(self, runs: Sequence[Path], options: argparse.Namespace) -> None:
         if options.threads:
             torch.set_num_threads(options.threads)
-        with naming_flags(SearchOptions):
+        with naming_flags(SearchOptions, "device"):
             self.translator = Translator.load(runs, options.device, **given(options, SearchOptions))
         if self.translator.device.type == "cpu":
             keep_memory()

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     for model in models:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
-    with naming_flags(SearchOptions):
+    with naming_flags(SearchOptions, "device", "engine", "int8"):
         translator = Translator.load(
             models, options.device, engine=options.engine, int8=options.int8, **given(options, SearchOptions)
         )
@@ -249,8 +249,8 @@ class _Session:
         if self.num_left and not self.options.quiet:
             assert self.translator.engine is not None
             say(
-                f"Note: {self.num_left:,} lines were searched by torch in place of {self.translator.engine.name}, "
-                "which has no forced prefixes and no limits of length."
+                f"Note: {self.num_left:,} lines were searched by torch instead of {self.translator.engine.name}, "
+                "which has neither forced prefixes nor length limits for each sentence."
             )
         if not self.options.quiet:
             seconds = max(self.seconds, 1e-9)

@@ -103,7 +103,8 @@ def _trials(
     sources, references = validation_set(config, directory)
     if options.threads:
         torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device)
+    with naming_flags(SearchOptions, "device"):
+        translator = Translator.load(directory.path, options.device)
     if translator.device.type == "cpu":
         keep_memory()
     base = translator.options

@@ -14,6 +14,8 @@ from translator.report.gather import gather_figures
 from translator.report.page import report_page
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import naming_flags
 
 
 def run(options: argparse.Namespace) -> None:
@@ -29,7 +31,9 @@ def run(options: argparse.Namespace) -> None:
     inputs = [options.source, options.reference, options.gold_alignment]
     with open_outputs(inputs, output=output, json=options.json) as write:
         request = ReportRequest(runs, options.source, options.reference, options.gold_alignment, options.device)
-        figures = gather_figures(*load_material(request))
+        with naming_flags(SearchOptions, "device"):
+            material = load_material(request)
+        figures = gather_figures(*material)
         write["output"](report_page(figures))
         if "json" in write:
             write["json"](to_json(figures))
