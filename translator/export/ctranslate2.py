@@ -49,7 +49,7 @@ def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
     save_sentencepiece(tokenizer, folder)
 
 
-# ---- translating with what was written ----
+# ---- translating with the exported model ----
 
 
 class ExportedModel:
