@@ -14,7 +14,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
-from translator.runs.latest import _strangers, newest_run, point_latest, resolve_run
+from translator.runs.latest import _other_files, newest_run, point_latest, resolve_run
 
 
 def make_run(path: Path) -> RunDirectory:
@@ -163,7 +163,7 @@ def test_a_folder_that_vanishes_while_it_is_replaced_holds_no_other_files(
         raise FileNotFoundError(folder)
 
     monkeypatch.setattr(os, "scandir", vanished)
-    assert _strangers(tmp_path / "latest") == []
+    assert _other_files(tmp_path / "latest") == []
 
 
 def test_what_killed_processes_left_behind_is_removed(tmp_path: Path) -> None:
