@@ -1,7 +1,7 @@
-"""What holds for all tests, and for the commands that they start.
+"""Settings for all tests and for the commands that they start.
 
-Every process computes in one thread: several of them run side by side, and threads of torch that wait for each other on
-busy cores are many times slower than no threads at all. Ctrl-C is not ignored, as shells arrange for background jobs.
+Every process computes in one thread: several of them run side by side, and on busy cores torch's threads would spend
+most of their time waiting for each other. Ctrl-C is enabled, because shells let background jobs ignore it.
 """
 
 import io
@@ -40,7 +40,7 @@ def translate(
     from translator.translate import main
 
     monkeypatch.setattr(translate_files, "Translator", SlowTranslator)
-    monkeypatch.setattr(translate_files, "find_weights", lambda run_dir: Path(__file__))
+    monkeypatch.setattr(translate_files, "find_weights", lambda run_dir, option: Path(__file__))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object, stdin: bytes = b"") -> tuple[int, bytes, str]:

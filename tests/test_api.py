@@ -11,7 +11,7 @@ from safetensors.torch import save_file as save_tensors
 
 import translator
 from support.processes import environment
-from translator import config
+from translator import config, evaluate
 from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.runs.model import build_model
@@ -128,11 +128,14 @@ def test_damaged_weights_and_unknown_devices_get_one_clear_line(
 ) -> None:
     for device in ("abacus", "meta", "cuda:99"):
         assert main(["--model", str(transformer), "--device", device]) == 2
-        message = capfd.readouterr().err
-        assert (
-            message
-            == f"translate: --device {device}: there is no such device here; use auto, cpu, cuda, cuda:N or mps\n"
-        )
+        remedy = "there is no such device here; use auto, cpu, cuda, cuda:N or mps"
+        assert capfd.readouterr().err == f"translate: --device {device}: {remedy}\n"
+        with pytest.raises(UserError) as refusal:
+            translator.Translator.load(transformer, device)
+        assert str(refusal.value) == f"device={device}: {remedy}"
+    texts = ["--source", __file__, "--reference", __file__]
+    assert evaluate.main(["--model", str(transformer), *texts, "--device", "abacus"]) == 2
+    assert capfd.readouterr().err == f"evaluate: --device abacus: {remedy}\n"
     (transformer / "model.safetensors").write_bytes(b"nonsense")
     assert main(["--model", str(transformer), "--device", "cpu"]) == 2
     error = capfd.readouterr().err

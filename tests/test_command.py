@@ -20,14 +20,14 @@ def test_the_code_of_the_command_is_kept_and_none_is_success() -> None:
     assert exit_code("name", lambda: None) == 0
 
 
-def test_python_does_not_look_for_garbage_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_does_not_collect_garbage_at_exit(monkeypatch: pytest.MonkeyPatch) -> None:
     registered: list[object] = []
     monkeypatch.setattr(atexit, "register", registered.append)
     exit_code("name", lambda: 0)
     assert registered == [gc.freeze]
 
 
-def test_a_mistake_of_the_user_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("train", lambda: raising(UserError("seed=x: must be a number"))) == 2
     assert capsys.readouterr() == ("", "train: seed=x: must be a number\n")
 

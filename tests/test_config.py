@@ -262,7 +262,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def without_checksum(text: str) -> str:
-    """As an earlier version, or somebody who has edited the file, leaves it."""
+    """The file as written by an earlier version or edited by hand."""
     first, _, rest = text.partition("\n")
     assert "sha256" in first
     return rest
@@ -295,7 +295,7 @@ def test_a_saved_configuration_is_never_resolved(
     assert "hunter2" not in capsys.readouterr().out
 
 
-def test_what_the_environment_holds_is_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_are_not_resolved_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_SECRET", "hunter2")
     monkeypatch.setenv("NAME", "${oc.env:A_SECRET}")
     message = refusal("run_dir=${oc.env:NAME}")
@@ -321,7 +321,7 @@ def test_what_the_environment_holds_is_not_resolved_again(monkeypatch: pytest.Mo
         "model: lstm\n".encode("utf-16"),
     ],
 )
-def test_what_is_no_configuration_is_refused_in_one_line(saved: Path, content: bytes) -> None:
+def test_anything_but_a_configuration_is_refused_in_one_line(saved: Path, content: bytes) -> None:
     saved.write_bytes(content)
     with pytest.raises(UserError) as caught:
         load_file(saved)

@@ -30,7 +30,7 @@ def ending(code: int = 0, said: str = "") -> Ending:
     return Ending(code, said, b"", 1.0)
 
 
-def test_a_case_ends_with_its_exit_code_and_its_words(tmp_path: Path) -> None:
+def test_a_case_ends_with_its_exit_code_and_its_messages(tmp_path: Path) -> None:
     found = started(tmp_path, "import sys; print('out'); print('train: a: b', file=sys.stderr); sys.exit(2)").wait()
     assert (found.code, found.wrote, found.refusal(), found.fault()) == (2, b"out\n", "a: b", "")
     assert not found.was_disturbed

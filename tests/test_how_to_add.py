@@ -31,7 +31,9 @@ def test_the_change_applies_and_works(name: str, tmp_path: Path) -> None:
         shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "change.diff").write_text(diff, encoding="utf-8")
     run = [sys.executable, "-c", use]
-    assert subprocess.run(run, cwd=tmp_path, env=path_to(tmp_path), capture_output=True).returncode, "needs no change"
+    assert subprocess.run(run, cwd=tmp_path, env=path_to(tmp_path), capture_output=True).returncode, (
+        "it works without the change"
+    )
     applied = subprocess.run(["git", "apply", "change.diff"], cwd=tmp_path, capture_output=True, text=True)
     assert applied.returncode == 0, applied.stderr
     used = subprocess.run(run, cwd=tmp_path, env=path_to(tmp_path), capture_output=True, text=True)

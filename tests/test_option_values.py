@@ -53,7 +53,7 @@ def loaded(group: str, kind: str, option: str, value: Any) -> Config:
     return load(DictConfig(config))
 
 
-def test_the_cases_are_all_groups() -> None:
+def test_the_cases_cover_all_groups() -> None:
     assert len(cases()) > 70
     assert {group for group, *_ in cases()} == {"", *SCHEMAS}
     assert ("optim", "", "optim.betas", True) in cases()
@@ -77,7 +77,7 @@ def test_nasty_values_are_refused_by_name_or_harmless(group: str, kind: str, opt
     if group in ("optim", "decode") and not option.endswith("seed"):  # these are used in tensor computations
         in_float32 = torch.tensor(accepted, dtype=torch.float32)
         assert in_float32.isfinite().all()
-        assert 0 in accepted or in_float32.all(), "zero is refused, so what rounds to it must be"
+        assert 0 in accepted or in_float32.all(), "zero is refused, so values that round to it must be refused too"
 
 
 def refusal(*overrides: str) -> str:

@@ -75,7 +75,7 @@ def test_loss_search_scores_and_pictures_are_tried_on_one_sentence(parts: Any) -
     assert seen == {"loss": 1, "score": 1}
 
 
-def test_weights_random_numbers_and_mode_stay(parts: Any) -> None:
+def test_weights_random_state_and_mode_are_unchanged(parts: Any) -> None:
     model = parts[2].train()
     weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     state = torch.get_rng_state()
@@ -117,7 +117,7 @@ def test_a_search_too_wide_for_the_memory_is_refused(parts: Any, monkeypatch: py
     rehearse(parts, beam_size=50)
 
 
-def test_a_long_output_is_not_written_out(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_search_is_cut_short(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An untrained model would continue for 100,000 pieces."""
     num_steps = 0
     step = parts[2].step
@@ -155,7 +155,7 @@ def test_a_run_rehearses_before_it_writes_anything(
 
 
 @pytest.mark.slow
-def test_every_long_stage_tells_how_far_it_is(
+def test_every_long_stage_reports_its_progress(
     corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("translator.progress_display.QUIET_SECONDS", 0.0)

@@ -24,7 +24,7 @@ def test_the_time_before_the_import_counts() -> None:
     assert 1.0 <= float(result.stdout) <= time.monotonic() - before + 0.05
 
 
-def test_elsewhere_time_begins_with_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_other_systems_time_begins_with_the_import(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(path: Path, **options: object) -> str:
         raise FileNotFoundError(path)
 
@@ -32,7 +32,7 @@ def test_elsewhere_time_begins_with_the_import(monkeypatch: pytest.MonkeyPatch) 
     assert process_start.process_started() == process_start._IMPORTED
 
 
-def test_a_nonsensical_figure_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_implausible_start_time_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = ["R", *["0"] * 60]  # started at boot
     monkeypatch.setattr(Path, "read_text", lambda path, **options: f"1 (a name) {' '.join(fields)}")
     monkeypatch.setattr(process_start.time, "clock_gettime", lambda clock: 1e6)

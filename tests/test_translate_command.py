@@ -13,7 +13,7 @@ from support.fake_models import ByteTokenizer
 from translator.translate import main, parser
 
 
-def test_a_filter_answers_every_line_with_a_line(translate: TranslateCommand) -> None:
+def test_every_line_of_the_standard_input_becomes_one_line(translate: TranslateCommand) -> None:
     code, out, err = translate(stdin=b"one\n\ntwo three\n  \nfour")
     assert (code, out) == (0, b"ONE\n\nTWO THREE\n\nFOUR\n")
     assert "5 lines" in err

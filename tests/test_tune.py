@@ -119,6 +119,7 @@ def without_validation_set(run: Path) -> None:
     [
         (lambda run: None, ["--metric", "ter"], "--metric ter: not available"),
         (lambda run: None, ["--alpha", "-1"], "--alpha -1.0: must be at least 0"),
+        (lambda run: None, ["--device", "abacus"], "tune: --device abacus: there is no such device here"),
         (lambda run: (run / "model.safetensors").unlink(), [], "the run has no weights yet"),
         (another_set, [], "the validation set has changed since"),
         (without_validation_set, [], "valid.de"),
@@ -133,7 +134,7 @@ def test_mistakes_get_one_line(
 ) -> None:
     damage(run)
     before = (run / "config.yaml").read_bytes()
-    assert main([str(run), *arguments, "--device", "cpu"]) == 2
+    assert main([str(run), "--device", "cpu", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.startswith("tune: ")

@@ -1,4 +1,4 @@
-"""The command that proves resuming correct: it agrees where it should, refuses as training does, and can disagree."""
+"""The command that verifies resuming: it finds equal runs equal and others different, and refuses as training does."""
 
 import re
 import signal
@@ -131,10 +131,10 @@ def test_different_runs(
     assert len(commands) == 1 + 4 + 1  # alone, killed three times and ended, alone again
 
 
-def test_a_run_that_fails_by_itself_is_heard(
+def test_the_errors_of_a_failed_run_are_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each process says what went wrong; here it is Python that cannot find what to run."""
+    """An unexpected failure is shown with its output, and a user error as one line."""
     monkeypatch.setattr(verify_resume, "_TRAIN_BRIEFLY", "raise SystemExit('the disk is full')")
     assert run(monkeypatch, "model=lstm") == 2
     assert "training failed with exit code 1:\nthe disk is full" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from translator.data.tokenizer import Tokenizer
 from translator.decoding.line_translator import LineTranslator
 from translator.devices import choose_device
 from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
-from translator.errors import UserError
+from translator.errors import OptionError, UserError
 from translator.runs.directions import Direction, choose_direction
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
@@ -61,9 +61,9 @@ class Translator(LineTranslator):
         try:
             chosen = choose_device(device)
         except (RuntimeError, UserError) as error:
-            raise UserError(f"--device {device}: {NO_SUCH_DEVICE}") from error
+            raise OptionError("device", device, NO_SUCH_DEVICE) from error
         if chosen.type not in ("cpu", "cuda", "mps"):
-            raise UserError(f"--device {device}: {NO_SUCH_DEVICE}")
+            raise OptionError("device", device, NO_SUCH_DEVICE)
         runs = [load_run(folder, chosen) for folder in folders]
         for folder, run in zip(folders[1:], runs[1:], strict=True):
             if run.tokenizer.fingerprint != runs[0].tokenizer.fingerprint:

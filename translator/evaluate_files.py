@@ -86,7 +86,7 @@ class System:
     def __init__(self, runs: Sequence[Path], options: argparse.Namespace) -> None:
         if options.threads:
             torch.set_num_threads(options.threads)
-        with naming_flags(SearchOptions):
+        with naming_flags(SearchOptions, "device", "to"):
             self.translator = Translator.load(runs, options.device, to=options.to, **given(options, SearchOptions))
         if self.translator.device.type == "cpu":
             keep_memory()

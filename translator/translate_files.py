@@ -63,7 +63,7 @@ def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -
     for model in models:
         if RunDirectory(model).is_unfinished:
             say(f"Note: {model} has not finished training; these are its best weights so far.")
-    with naming_flags(SearchOptions), naming_flags(RerankOptions):
+    with naming_flags(SearchOptions, "device", "engine", "int8", "to"), naming_flags(RerankOptions):
         translator = Translator.load(
             models,
             options.device,
@@ -279,8 +279,8 @@ class Session:
         if self.num_left and not self.options.quiet:
             assert self.translator.engine is not None
             say(
-                f"Note: {self.num_left:,} lines were searched by torch in place of {self.translator.engine.name}, "
-                "which has no forced prefixes and no limits of length."
+                f"Note: {self.num_left:,} lines were searched by torch instead of {self.translator.engine.name}, "
+                "which has neither forced prefixes nor length limits for each sentence."
             )
         if not self.options.quiet:
             seconds = max(self.seconds, 1e-9)

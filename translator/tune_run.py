@@ -138,7 +138,8 @@ def load_translator(directory: RunDirectory, options: argparse.Namespace) -> Tra
     """The run by itself, without runs that judge it."""
     if options.threads:
         torch.set_num_threads(options.threads)
-    translator = Translator.load(directory.path, options.device, to=options.to, rerank=[NONE])
+    with naming_flags(SearchOptions, "device", "to"):
+        translator = Translator.load(directory.path, options.device, to=options.to, rerank=[NONE])
     if translator.device.type == "cpu":
         keep_memory()
     return translator

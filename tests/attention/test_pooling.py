@@ -30,7 +30,7 @@ def test_pooling_is_the_weighted_mean_of_the_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_a_query_that_may_see_nothing_gets_zero(name: str) -> None:
+def test_a_fully_masked_query_gets_zero(name: str) -> None:
     score = make_score(name, 4, 4, 6)
     queries = torch.randn(2, 3, 4, requires_grad=True)
     keys, values = torch.randn(2, 5, 4), torch.randn(2, 5, 7)

@@ -90,7 +90,7 @@ def test_no_positions_changes_nothing() -> None:
     assert NoPositions()(embeddings, 4) is embeddings
 
 
-def test_learned_positions_beyond_the_last_share_it() -> None:
+def test_positions_beyond_the_last_learned_one_share_its_encoding() -> None:
     positions = LearnedPositions(4, 6)
     encoding = positions.encoding(5, 4)  # positions 4 … 8; 5 is the last with its own row
     assert torch.equal(encoding, positions.weight[[4, 5, 5, 5, 5]])

@@ -1,4 +1,4 @@
-"""Ranks that would train on other text or with other options are refused before they begin."""
+"""Ranks with different text or options are refused before training begins."""
 
 import socket
 from dataclasses import replace
@@ -15,7 +15,7 @@ from translator.training.distributed import Ranks
 
 
 class OneOfThree(Ranks):
-    """Shown what the second and the third rank have."""
+    """One of three ranks, of which the second and the third have the values in `others`."""
 
     others: tuple[Any, Any]
 
@@ -42,14 +42,14 @@ def test_ranks_with_the_same_options_and_text_are_accepted() -> None:
     check_same_data(prepared(), Ranks())
 
 
-def test_another_corpus_is_refused_in_one_line_that_names_it() -> None:
+def test_a_different_corpus_is_named_in_one_line() -> None:
     with pytest.raises(UserError) as refusal:
         check_same_data(prepared(), ranks(0, {}, {"training text": ["a", "x"], "tokenizer": "y"}))
     assert str(refusal.value).startswith("rank 2 on far does not have the same training text, tokenizer as rank 0: ")
     assert "\n" not in str(refusal.value)
 
 
-def test_another_option_is_refused_by_name() -> None:
+def test_a_different_option_is_refused_by_name() -> None:
     with pytest.raises(UserError, match=r"rank 1 on near has seed=2 \(not 1\): start all ranks with the same options"):
         check_same_options(configuration(), ranks(0, {"seed": 2}, {}))
 
@@ -60,7 +60,7 @@ def test_the_other_ranks_leave_the_message_to_the_first() -> None:
     assert ended.value.code == 2
 
 
-def test_where_things_are_may_differ_between_machines() -> None:
+def test_paths_and_devices_may_differ_between_machines() -> None:
     seen: list[dict[str, Any]] = []
 
     class Watching(Ranks):

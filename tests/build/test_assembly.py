@@ -86,7 +86,7 @@ def test_validator_scores_the_raw_lines(config: Config, data: PreparedData) -> N
     assert {"bleu", "chrf"} <= result.scores.values.keys()
 
 
-def test_pictures_are_drawn_where_they_are_shown(config: Config, data: PreparedData) -> None:
+def test_attention_is_drawn_for_validation_only_and_can_be_interrupted(config: Config, data: PreparedData) -> None:
     model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
     valid, test = (build_validator(config, data, model, CPU, Ranks(), split=split) for split in ("valid", "test"))
     assert valid is not None

@@ -122,13 +122,13 @@ def test_the_tag_is_in_front_of_every_source_and_never_written(both: Path, monke
 
 def test_the_language_is_asked_for_by_name(both: Path, folder: Path) -> None:
     assert Translator.load(both, "cpu").direction.target == "de"
-    with pytest.raises(UserError, match=r"--to fr: .*both translates into de or en only; give that, or a run"):
+    with pytest.raises(UserError, match=r"to=fr: .*both translates into de or en only; give that, or a run"):
         Translator.load(both, "cpu", to="fr")
     loaded = load_run(both, torch.device("cpu"))
     one_way = load_file(both / "config.yaml")
     one_way.data.directions = type(one_way.data.directions)("forward")
     assert choose_direction(one_way, loaded.tokenizer, "de", both).tags == (loaded.tokenizer.tag_ids["<2de>"],)
-    with pytest.raises(UserError, match="--to en: RUN translates into de only"):
+    with pytest.raises(UserError, match="to=en: RUN translates into de only"):
         choose_direction(one_way, loaded.tokenizer, "en", "RUN")
 
 

@@ -70,7 +70,7 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
     assert (run / "metrics.json").exists()
 
 
-def test_a_report_that_fails_is_one_line_and_no_failure(
+def test_a_failed_report_is_one_line_and_does_not_fail_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*arguments: Any, **options: Any) -> None:
@@ -84,7 +84,7 @@ def test_a_report_that_fails_is_one_line_and_no_failure(
     assert not (run / "report.html").exists()
 
 
-def test_without_time_it_is_left_out(tmp_path: Path) -> None:
+def test_it_is_left_out_if_no_time_remains(tmp_path: Path) -> None:
     write_corpora(tmp_path / "corpora")
     run = RunDirectory(make_small_run(tmp_path / "run", tmp_path / "corpora"))
     said: list[str] = []

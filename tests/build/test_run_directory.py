@@ -41,7 +41,7 @@ def decide(config: Config) -> tuple[object, str | None]:
     return decided.resume, decided.run_dir
 
 
-def test_auto_takes_groups_along_and_starts_where_there_is_no_run() -> None:
+def test_auto_keeps_the_groups_and_starts_a_run_if_there_is_none() -> None:
     config = configuration("model=lstm_small", "experiment=smoke", "run_dir=runs/x", "resume=auto")
     assert config.resume == "auto"
     assert decide(config) == (False, "runs/x")
@@ -66,7 +66,7 @@ def test_auto_without_a_folder_continues_the_newest_unfinished_run_with_the_same
     assert decide(replace(config, seed=7)) == (False, None)
 
 
-def test_auto_leaves_a_run_alone_that_another_process_trains() -> None:
+def test_auto_ignores_a_run_that_another_process_is_training() -> None:
     config = configuration("model=lstm_small", "resume=auto")
     newest, _ = make_run("newest", config, age=1), make_run("older", config, age=2)
     with newest.locked():
@@ -103,7 +103,7 @@ def test_a_run_is_complete_until_something_is_changed() -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "null", "[]"])
-def test_figures_that_are_damaged_are_named(content: str) -> None:
+def test_damaged_metrics_are_named(content: str) -> None:
     config = configuration("model=lstm_small", "run_dir=runs/x", "resume=auto")
     make_run("x", config).metrics.write_text(content)
     with pytest.raises(UserError, match=r"runs/x/metrics\.json: damaged .* remove it"):
@@ -123,7 +123,7 @@ def test_the_same_command_keeps_the_search_that_was_tuned_since() -> None:
     assert is_complete(decided)
 
 
-def test_results_of_other_weights_go_when_training_goes_on() -> None:
+def test_results_of_earlier_weights_are_removed_when_training_continues() -> None:
     config = configuration("model=lstm_small", "run_dir=runs/x")
     run = make_run("x", config, is_finished=True)
     for path in run.results:

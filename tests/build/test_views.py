@@ -70,7 +70,7 @@ def test_a_relative_bias_is_shown_by_distance(drawn: list[np.ndarray]) -> None:
     between = model.encoder_bias.within(65)[0].detach().numpy()  # (H, T, T)
     np.testing.assert_array_equal(drawn[0][:, 64:], between[:, 0, :])  # keys after the query
     np.testing.assert_array_equal(drawn[0][:, :65], between[:, 64, :])  # keys before it
-    assert drawn[1].shape == (2, 65), "the decoder looks back only"
+    assert drawn[1].shape == (2, 65), "the decoder only looks back"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_lengths_are_counted_over_all_corpora() -> None:
     assert len(edges) == len(counts) + 1
 
 
-def test_drawing_leaves_the_random_numbers_alone() -> None:
+def test_drawing_does_not_change_the_random_state() -> None:
     model = make_model(positions="learned", max_positions=16)
     before = random_state(torch.device("cpu"))
     RunViews(model, STREAMED).at_start()
@@ -110,7 +110,7 @@ def test_drawing_leaves_the_random_numbers_alone() -> None:
 
 
 def test_figures_of_few_pieces() -> None:
-    """Fewer than there are groups of them."""
+    """Fewer pieces than groups."""
     figure = plots.norms_figure(np.array([1.0, 2.0, 4.0]), "three")
     assert figure.axes[0].lines[0].get_ydata().tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
 

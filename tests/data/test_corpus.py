@@ -248,7 +248,7 @@ def test_directions_share_a_folder(tmp_path: Path, writings: list[tuple[str, str
     assert writings == [("en", "de"), ("en", "zh"), ("de", "en")]
     open_demo(folder=str(tmp_path), **{**REQUEST, "seed": 2})
     left = {path.name for path in tmp_path.iterdir()}
-    assert not any("zh" in name or "de-en" in name for name in left), "files of another seed would mislead"
+    assert not any("zh" in name or "de-en" in name for name in left), "files of another seed must not stay"
     assert {"train.en", "train.de", "train.en-de.align"} <= left
 
 
@@ -278,7 +278,7 @@ def test_interrupted_writing_is_completed(tmp_path: Path, monkeypatch: pytest.Mo
             open_demo(folder=str(tmp_path), **{**REQUEST, "seed": 2})
     splits = open_demo(folder=str(tmp_path), **{**REQUEST, "seed": 2})
     assert {pair[0].split()[2] for pair in splits.train[0][0]} == {"2"}
-    assert not [path for path in tmp_path.iterdir() if path.is_dir()], "scratch folders stay nowhere"
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()], "no scratch folder is left"
 
 
 @pytest.mark.usefixtures("writings")

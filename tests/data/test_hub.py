@@ -170,7 +170,7 @@ def test_fingerprints(tmp_path: Path, streaming: bool) -> None:
 
     first = fingerprint(open_hub(**request, streaming=streaming).valid)
     copied = write_all(tmp_path / "b", "flat json")
-    assert fingerprint(open_hub(**copied, streaming=streaming).valid) == first, "the place does not matter"
+    assert fingerprint(open_hub(**copied, streaming=streaming).valid) == first, "the location does not matter"
     turned = {**request, "source": "de", "target": "en"}
     assert fingerprint(open_hub(**turned, streaming=streaming).valid) != first
     changed = write_all(tmp_path / "c", "flat json", {**SPLITS, "validation": TEST})
@@ -191,4 +191,4 @@ def test_remote_files_are_identified_by_address_or_local_copy(tmp_path: Path) ->
     before = streamed.fingerprint
     del streamed.__dict__["files"]
     streamed.origin = ["hf://datasets/owner/name@4567def/valid.json"]
-    assert streamed.fingerprint != before, "another commit may be another text"
+    assert streamed.fingerprint != before, "another commit may have another text"

@@ -201,7 +201,7 @@ def test_validation_batches_hold_every_row_once_longest_first(table: TokenizedCo
     assert [content(batch) for batch in again] == [content(batch) for batch in batches]
 
 
-def test_rows_too_long_for_validation_lose_their_ends_and_nothing_else_changes(table: TokenizedCorpus) -> None:
+def test_rows_too_long_for_validation_are_truncated_and_nothing_else_changes(table: TokenizedCorpus) -> None:
     longest = int(np.median(table.target_lengths[np.arange(len(table))]))
     whole = {
         int(index): (source[mask].tolist(), target[target_mask].tolist())

@@ -92,7 +92,7 @@ INVISIBLE = [
 
 
 @pytest.mark.parametrize("text", INVISIBLE)
-def test_text_that_nobody_sees_is_blank_for_cleaning_and_for_translation(text: str) -> None:
+def test_invisible_text_is_blank_for_cleaning_and_for_translation(text: str) -> None:
     assert is_blank(text)
     assert is_blank(normalize_text(text))
     assert Cleaning().fault(normalize_text(text), "text") == "drop_blank"

@@ -7,7 +7,7 @@ from translator.data.ragged_array import RaggedArray
 ROWS = [[4, 5, 6], [], [7], [8, 9]]
 
 
-def test_rows_come_back_in_any_order() -> None:
+def test_rows_can_be_read_in_any_order() -> None:
     array = RaggedArray.from_rows(ROWS)
     assert array.ids.dtype == np.int32
     assert [row.tolist() for row in array.rows(np.array([3, 0, 1, 0, 2]))] == [[8, 9], [4, 5, 6], [], [4, 5, 6], [7]]

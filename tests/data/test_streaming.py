@@ -142,7 +142,7 @@ def test_sampling_is_new_in_each_epoch_and_keeps_the_budget() -> None:
     assert found[0] != found[1]
 
 
-def test_a_stream_without_a_usable_pair_is_refused_and_not_endless() -> None:
+def test_a_stream_without_a_usable_pair_is_refused_instead_of_read_forever() -> None:
     with pytest.raises(UserError, match=r"data\.max_pieces=1"):
         next(stream(max_pieces=1).batches(Place()))
     with pytest.raises(UserError, match="too few pairs for 4 processes"):

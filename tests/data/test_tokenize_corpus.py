@@ -49,7 +49,7 @@ def test_a_table_holds_the_tokens_of_the_corpus_in_order(tmp_path: Path, num_pro
     assert table.num_dropped == 0
 
 
-def test_rows_come_in_any_order_and_again(tmp_path: Path) -> None:
+def test_rows_can_be_read_in_any_order_and_repeatedly(tmp_path: Path) -> None:
     table = tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     wanted = np.array([299, 0, 31, 32, 63, 64, 0, 150])
     sources, targets = table.rows(wanted)
@@ -60,7 +60,7 @@ def test_rows_come_in_any_order_and_again(tmp_path: Path) -> None:
     assert [row.tolist() for row in loaded[1]] == [targets[i].tolist() for i in (3, 0, 0)]
 
 
-def test_the_file_is_arrow_that_other_programs_read(tmp_path: Path) -> None:
+def test_the_file_is_arrow_that_other_programs_can_read(tmp_path: Path) -> None:
     tokenize_corpus(ListCorpus(PAIRS), numbered_tokenizer(), cache_dir=tmp_path, num_processes=1)
     (file,) = tmp_path.glob("table-*/*.arrow")
     dataset = datasets.Dataset.from_file(str(file))

@@ -33,7 +33,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
     return animal_tokenizer(request.param)
 
 
-def test_special_ids_are_those_of_the_program(tokenizer: Tokenizer) -> None:
+def test_special_ids_are_those_of_translator_ids(tokenizer: Tokenizer) -> None:
     assert tokenizer.target_pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
 
 
@@ -125,7 +125,7 @@ def test_a_vocabulary_larger_than_the_text_yields_shrinks_with_a_warning(
 
 
 @pytest.mark.parametrize("pairs", [[], [("", "")], [("a", " ")]])
-def test_no_text_is_refused(pairs: list[tuple[str, str]]) -> None:
+def test_an_empty_text_is_refused(pairs: list[tuple[str, str]]) -> None:
     with pytest.raises(UserError, match="no text is left"):
         Tokenizer.train(pairs, joint=False)
 

@@ -36,7 +36,7 @@ def test_source_weights_are_added_and_target_weights_averaged() -> None:
     torch.testing.assert_close(word_attention(attention, source_shares, target_shares), torch.tensor([[0.3, 0.7]]))
 
 
-def test_each_target_word_is_aligned_to_the_source_word_it_looks_at_most() -> None:
+def test_each_target_word_is_aligned_to_the_source_word_it_attends_to_most() -> None:
     attention = torch.tensor([[0.9, 0.1, 0.0], [0.1, 0.4, 0.5], [0.6, 0.2, 0.2]])
     pairs, num_source, num_target = align_words(["▁a", "▁b", "c"], ["▁X", "▁Y", "▁Z"], attention, str.split)
     assert pairs == [(0, 0), (0, 2), (1, 1)]

@@ -153,7 +153,7 @@ def test_the_exact_rule_is_never_worse_than_the_first(seed: int, beam_size: int,
         assert first == exact
 
 
-def test_the_exact_rule_goes_on_for_a_longer_hypothesis() -> None:
+def test_the_exact_rule_continues_for_a_longer_hypothesis() -> None:
     """Two short hypotheses end at once; a third, behind both, is continued at no cost and wins by its mean."""
 
     class Late(TableModel):

@@ -29,7 +29,7 @@ def test_long_lines_end_a_chunk_early() -> None:
     assert [len(chunk) for chunk in chunks([long] * 5)] == [2, 2, 1]
 
 
-def test_a_line_is_available_before_the_next_one_has_come() -> None:
+def test_a_line_is_available_before_the_next_one_arrives() -> None:
     answered: list[str] = []
 
     def conversation() -> Iterator[Line]:
@@ -43,7 +43,7 @@ def test_a_line_is_available_before_the_next_one_has_come() -> None:
     assert answered == ["question 0", "question 1", "question 2"]
 
 
-def test_an_error_of_the_input_follows_the_lines_before_it() -> None:
+def test_an_input_error_is_raised_after_the_lines_before_it() -> None:
     def damaged() -> Iterator[Line]:
         yield line("good")
         raise UserError("line 2 is not UTF-8")

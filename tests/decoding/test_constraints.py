@@ -91,7 +91,7 @@ def test_a_forced_prefix_is_written_and_scored_like_any_output(beam_size: int) -
     assert [h[0].score for h in found] == pytest.approx([result.score for result in forced])
 
 
-def test_a_prefix_may_break_every_other_rule() -> None:
+def test_a_prefix_may_violate_every_other_constraint() -> None:
     model = TableModel.random(5, vocab_size=30)
     options = SearchOptions(beam_size=3, max_length_ratio=0, max_length_extra=2, no_repeat_ngram=1)
     found = search(model, *batch_of(SOURCES), options, prefixes=[[9, 9, 9, 9], [9], []], forbidden=[[9]])
@@ -102,7 +102,7 @@ def test_a_prefix_may_break_every_other_rule() -> None:
     assert 9 not in found[1][0].ids[1:]
 
 
-def test_outputs_have_their_least_length() -> None:
+def test_outputs_have_at_least_the_minimum_length() -> None:
     model = TableModel.random(5, vocab_size=30, end=10)
     for beam_size in (1, 3):
         for ratio, min_length in ((0.0, 0), (0.0, 1), (0.0, 3), (1.5, 0), (1.5, 2)):
@@ -123,14 +123,14 @@ def test_where_everything_is_forbidden_the_output_ends() -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_model_that_allows_nothing_but_the_end_may_end_before_the_least_length(beam_size: int) -> None:
+def test_a_model_that_allows_nothing_but_the_end_may_end_before_the_minimum_length(beam_size: int) -> None:
     table = torch.full((7, 9), -math.inf, dtype=torch.double)
     table[:, EOS] = 0
     found = search(TableModel(table), *batch_of(SOURCES), SearchOptions(beam_size=beam_size, min_length=2))
     assert [(hypotheses[0].ids, hypotheses[0].score) for hypotheses in found] == [([], 0.0)] * len(SOURCES)
 
 
-def test_padding_and_starts_are_never_written_and_half_precision_is_scored_in_single() -> None:
+def test_pad_and_bos_are_never_written_and_half_precision_is_scored_in_float32() -> None:
     logits = torch.zeros(2, 9, dtype=torch.bfloat16)
     logits[:, [PAD, BOS]] = 20
     constraints = Constraints(torch.ones(2, 3, dtype=torch.bool), SearchOptions(min_length=0))

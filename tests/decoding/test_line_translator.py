@@ -143,4 +143,4 @@ def test_a_translation_is_given_up_at_the_next_step(beam_size: int, threads: int
             copier(options=options, interrupted=interrupted).translate(["x" * 30] * 8)
     finally:
         torch.set_num_threads(num_threads)
-    assert calls.count(True) <= 8, "a line that was begun all the same ended at its first step"
+    assert calls.count(True) <= 8, "lines that were started anyway ended at their first step"

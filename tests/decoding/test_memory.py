@@ -94,7 +94,7 @@ def test_a_beam_of_thousands_is_refused_without_trying() -> None:
         translator.translate(["a sentence of some words"])
 
 
-def test_the_machine_and_its_container_say_what_is_available(tmp_path: Path) -> None:
+def test_the_limits_of_the_machine_and_its_container_are_read(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    5000 kB\n", encoding="ascii")
     assert memory._of_the_machine(tmp_path / "meminfo") == 5_120_000
     assert memory._of_the_machine(tmp_path / "missing") is None

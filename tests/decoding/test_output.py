@@ -37,7 +37,7 @@ def test_jsonl_keeps_the_text_as_it_is() -> None:
     assert [entry["normalized_score"] for entry in found["nbest"]] == [-0.5, -1.0]
 
 
-def test_a_file_has_its_name_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "new" / "out.txt"
     file = OutputFile(path, {"beam": 5}, resume=False)
     file.write("eins\n", 1, "digest")
@@ -54,7 +54,7 @@ def test_a_file_has_its_name_when_it_is_complete(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "eins\nzwei\n"
 
 
-def test_what_a_crash_left_after_the_last_note_is_cut_off(tmp_path: Path) -> None:
+def test_text_written_after_the_last_recorded_line_is_cut_off(tmp_path: Path) -> None:
     file = OutputFile(tmp_path / "out", {}, resume=False)
     file.write("eins\n", 1, "digest")
     file.file.write(b"zw")
@@ -64,7 +64,7 @@ def test_what_a_crash_left_after_the_last_note_is_cut_off(tmp_path: Path) -> Non
     assert (tmp_path / "out").read_bytes() == b"eins\n"
 
 
-def test_other_settings_do_not_continue_a_file(tmp_path: Path) -> None:
+def test_a_file_is_not_resumed_with_other_settings(tmp_path: Path) -> None:
     file = OutputFile(tmp_path / "out", {"beam": 5}, resume=False)
     file.write("eins\n", 1, "digest")
     file.close()

@@ -11,7 +11,7 @@ from translator.decoding.parts import Part, divide, join
 TOKENIZER = ByteTokenizer()
 
 
-def test_lines_are_divided_at_sentences_and_at_the_longest_length() -> None:
+def test_lines_are_divided_at_sentences_and_at_the_maximum_length() -> None:
     lines = ["One two. Three.", "  ", "abcdef"]
     whole = divide(lines, TOKENIZER)
     assert [(part.line, part.is_first) for part in whole] == [(0, True), (2, True)]
@@ -34,7 +34,7 @@ def part_with(*texts: str) -> Part:
     return Part(0, texts[0], TOKENIZER.encode_source([texts[0]])[0], 0, [], True, hypotheses=hypotheses, forced=forced)
 
 
-def test_the_best_of_each_part_form_the_best() -> None:
+def test_the_best_outputs_of_the_parts_form_the_best_output() -> None:
     parts = [part_with("a", "b"), part_with("c")]
     joined = join(parts, TOKENIZER, joiner=" ", sum_scores=True, split_words=str.split, need_attention=True)
     assert [output.text for output in joined.outputs] == ["A C", "B C"]

@@ -211,7 +211,7 @@ def test_a_finished_hypothesis_is_never_lost() -> None:
             assert hypotheses[0].ids == []
 
 
-def test_a_model_that_never_wants_to_end_is_ended_at_the_greatest_length() -> None:
+def test_a_model_that_never_predicts_the_end_is_stopped_at_the_maximum_length() -> None:
     model = TableModel.random(1, vocab_size=12, end=-100)
     for beam_size in (1, 4):
         found = run(model, SOURCES, beam_size=beam_size, max_length_ratio=1.5, max_length_extra=2)

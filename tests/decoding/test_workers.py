@@ -63,7 +63,7 @@ def test_an_error_ends_the_work_and_arrives_while_others_are_busy() -> None:
     assert len(begun) <= 4  # three at first, and one in place of the one that failed
 
 
-def test_no_more_items_than_asked_for_are_at_work() -> None:
+def test_at_most_the_given_number_of_items_is_processed_at_once() -> None:
     at_work: list[int] = []
     most = 0
 
@@ -87,7 +87,7 @@ class EndlessModel(TableModel):
         return super().step(tokens, state)
 
 
-def test_searches_at_work_end_soon_after_another_has_failed() -> None:
+def test_running_searches_end_soon_after_another_has_failed() -> None:
     tokenizer = ByteTokenizer()
     model = EndlessModel(TableModel.random(1, vocab_size=tokenizer.target_vocab_size).table)
     options = SearchOptions(beam_size=2, batch_tokens=1, min_length=90_000, max_length_extra=100_000)

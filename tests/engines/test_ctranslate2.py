@@ -1,4 +1,4 @@
-"""`engine="ctranslate2"` gives the translations of torch, whatever is asked of it."""
+"""`engine="ctranslate2"` gives the same translations as torch, with every option."""
 
 import json
 import subprocess
@@ -114,14 +114,14 @@ def test_the_search_is_really_done_by_the_engine(run: Callable[[str], Path], mon
     ids=["short", "minimum", "minimum ratio", "beyond the positions"],
 )
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_limits_of_length_hold(options: dict[str, Any], beam_size: int, run: Callable[[str], Path]) -> None:
-    """Each sentence has its own, and torch searches where one of them matters."""
+def test_length_limits_hold(options: dict[str, Any], beam_size: int, run: Callable[[str], Path]) -> None:
+    """Each sentence has its own limits, and torch searches where one of them matters."""
     lines = LINES[:2] if options.get("max_length_extra") == 5_000 else LINES[:4]
     torch_, fast = both(run("pre"), beam_size=beam_size, **options)
     same(torch_.translate_fully(lines), fast.translate_fully(lines))
 
 
-def test_prefixes_alignments_and_attention_hold(run: Callable[[str], Path]) -> None:
+def test_prefixes_alignments_and_attention_still_work(run: Callable[[str], Path]) -> None:
     torch_, fast = both(run("pre"))
     prefixes = ["Ein", "", "Haus", *[""] * (len(LINES) - 3)]
     wanted: dict[str, Any] = {"prefixes": prefixes, "need_alignment": True, "need_attention": True}
@@ -142,7 +142,7 @@ def test_the_batch_does_not_matter(run: Callable[[str], Path]) -> None:
     same(together[:4], fast.translate_fully(LINES[:4]))
 
 
-def test_a_sentence_without_positions_enough_is_left_to_torch_alone(
+def test_only_a_sentence_beyond_the_table_of_positions_is_left_to_torch(
     run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
@@ -169,7 +169,7 @@ def test_int8_translates_too(run: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.parametrize("options", UNSUPPORTED, ids=lambda options: "-".join(options))
-def test_what_it_cannot_do_is_refused_by_name_or_left_to_torch(
+def test_options_it_does_not_have_are_refused_by_name_or_left_to_torch(
     options: dict[str, Any], run: Callable[[str], Path]
 ) -> None:
     with pytest.raises(UserError, match=next(iter(options))):
@@ -194,10 +194,24 @@ def test_models_it_cannot_run_are_refused_or_left_to_torch(run: Callable[[str], 
         with pytest.raises(UserError, match=expected):
             Translator.load(folders, device="cpu", engine="ctranslate2")
         assert Translator.load(folders, device="cpu", engine="auto").engine is None
-    with pytest.raises(UserError, match="--int8: torch computes in float32"):
+
+
+def test_contradictory_options_are_refused_under_their_python_names_and_their_flags(
+    run: Callable[[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text("A man.\n", encoding="utf-8")
+    arguments = [str(tmp_path / "in.txt"), "--model", str(run("pre")), "--device"]
+    with pytest.raises(
+        UserError, match=r"^int8=True: the torch engine computes in float32; use the ctranslate2 engine$"
+    ):
         Translator.load(run("pre"), device="cpu", int8=True)
-    with pytest.raises(UserError, match="--engine abacus"):
+    assert main([*arguments, "cpu", "--int8"]) == 2
+    expected = "translate: --int8: the torch engine computes in float32; use the ctranslate2 engine\n"
+    assert capfd.readouterr().err == expected
+    with pytest.raises(UserError, match=r"^engine=abacus: must be one of torch, ctranslate2, auto$"):
         Translator.load(run("pre"), device="cpu", engine="abacus")
+    with pytest.raises(UserError, match=r"^device=mps: the ctranslate2 engine runs on the CPU; use cpu, or the torch"):
+        choice.choose_engine("ctranslate2", False, [run("pre")], [], Translator.load(run("pre"), "cpu").options, "mps")
 
 
 def test_without_the_library_auto_is_torch_and_one_line_says_what_to_install(
@@ -207,7 +221,9 @@ def test_without_the_library_auto_is_torch_and_one_line_says_what_to_install(
     monkeypatch.delitem(sys.modules, "translator.engines.ctranslate2")
     monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: None)
     assert Translator.load(run("pre"), device="cpu", engine="auto").engine is None
-    with pytest.raises(UserError, match=r"pip install 'translator\[fast\]'"):
+    with pytest.raises(
+        UserError, match=r"^the ctranslate2 engine: needs ctranslate2, .*; pip install 'translator\[fast\]'"
+    ):
         Translator.load(run("pre"), device="cpu", engine="ctranslate2")
 
 
@@ -230,7 +246,7 @@ def test_the_command_writes_the_same_lines_and_resumes_with_the_same_engine_only
     expected = Translator.load(run("pre"), device="cpu").translate(LINES * 6)
     assert output.read_text(encoding="utf-8").splitlines() == expected
     assert main([*fast, "--sample"]) == 2
-    assert capfd.readouterr().err.splitlines()[-1].startswith("translate: --sample True: CTranslate2's samples")
+    assert capfd.readouterr().err.splitlines()[-1].startswith("translate: --sample: CTranslate2's samples")
 
 
 def test_the_command_says_once_how_many_lines_were_left_to_torch(
@@ -241,7 +257,7 @@ def test_the_command_says_once_how_many_lines_were_left_to_torch(
     prefix.write_text("Ein\n\nEin\n", encoding="utf-8")
     arguments = [str(text), "--model", str(run("pre")), "--device", "cpu", "--engine", "ctranslate2"]
     assert main([*arguments, "--prefix", str(prefix)]) == 0
-    assert capfd.readouterr().err.count("2 lines were searched by torch in place of ctranslate2 float32") == 1
+    assert capfd.readouterr().err.count("2 lines were searched by torch instead of ctranslate2 float32") == 1
     for more in (["--prefix", str(prefix), "--quiet"], []):
         assert main([*arguments, *more]) == 0
         assert "searched by torch" not in capfd.readouterr().err

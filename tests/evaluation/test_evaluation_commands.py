@@ -144,7 +144,7 @@ def test_numbers_outside_their_range_are_refused_with_the_range(
         (compare, "/dev/full", "--json /dev/full: cannot be written (No space left on device)"),
     ],
 )
-def test_an_output_never_destroys_an_input_and_is_tried_before_the_work(
+def test_an_output_never_overwrites_an_input_and_is_checked_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], command: ModuleType, path: str, message: str
 ) -> None:
     (folder / "link").symlink_to("out.de")
@@ -158,7 +158,7 @@ def test_an_output_never_destroys_an_input_and_is_tried_before_the_work(
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
 
 
-def test_a_translation_is_not_kept_where_an_input_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_translation_does_not_overwrite_an_input(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--model", "runs/none", "--source", "source.en", "--reference", "ref.de", "--output", "source.en"]
     assert evaluate.main(arguments) == 2
     assert "--output source.en: source.en would be overwritten" in capsys.readouterr().err
@@ -189,7 +189,7 @@ def test_languages_are_guessed_from_names() -> None:
     assert guess_language([Path("a.de"), Path("a.en")]) is None
 
 
-def test_sentences_are_sorted_into_classes_of_length() -> None:
+def test_sentences_are_sorted_into_length_classes() -> None:
     texts = ["", "a", "a b c d e", "a b c d e f", "狗在跑。", " ".join("x" * 60)]
     assert length_classes(texts) == {"1-5": [1, 2, 4], "6-10": [3], "51+": [5]}
 

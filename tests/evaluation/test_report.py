@@ -10,7 +10,7 @@ REFERENCES = ["a dog runs here", "a very small cat sleeps on the bed", "two dogs
 HYPOTHESES = ["a dog runs there", "a very little cat sleeps on the bed", "zwei Hunde", "three birds are singing"]
 
 
-def test_each_class_of_lengths_is_scored_alone() -> None:
+def test_each_length_class_is_scored_separately() -> None:
     report = evaluate_texts(HYPOTHESES, REFERENCES, "en", sources=SOURCES, num_bootstrap=10)
     assert {name: scores.num_sentences for name, scores in report.by_length.items()} == {"1-5": 3, "6-10": 1}
     short = [0, 2, 3]
@@ -23,6 +23,6 @@ def test_each_class_of_lengths_is_scored_alone() -> None:
     assert "4 sentences, 1 reference\n" in str(report)
 
 
-def test_without_sources_there_are_scores_alone() -> None:
+def test_without_sources_there_are_only_scores() -> None:
     found = evaluate_texts(HYPOTHESES, [REFERENCES, REFERENCES], "en", num_bootstrap=10).to_dict()
     assert (found["by_source_length"], found["diagnostics"], found["alignment"]) == ({}, None, None)

@@ -32,7 +32,7 @@ GOOD = corpus(2, 80, 0.2, REFERENCES)
 BAD = corpus(3, 80, 0.5, REFERENCES)
 
 
-def test_a_clear_difference_is_significant_and_none_is_not() -> None:
+def test_a_clear_difference_is_significant_and_no_difference_is_not() -> None:
     options = {"num_bootstrap": 300, "num_randomizations": 300, "metrics": ("bleu", "chrf", "ter")}
     for one in compare_outputs(BAD, GOOD, REFERENCES, "en", **options):  # type: ignore[arg-type]
         assert one.better == "B"
@@ -113,7 +113,7 @@ def test_both_p_values_with_our_own_bleu_and_the_same_random_numbers() -> None:
 
 
 @pytest.mark.parametrize("num_different", [1, 3, 6])
-def test_randomization_approaches_the_exact_test_also_where_most_sentences_are_the_same(num_different: int) -> None:
+def test_randomization_approaches_the_exact_test_even_if_most_sentences_are_the_same(num_different: int) -> None:
     other = [*BAD[:num_different], *GOOD[num_different:10]]
     (found,) = compare_outputs(
         GOOD[:10], other, REFERENCES[:10], "en", metrics=("bleu",), num_bootstrap=10, num_randomizations=4_000

@@ -50,11 +50,11 @@ def test_an_export_to_ctranslate2_translates_as_the_run_and_as_its_card_says(
     for expected in ("license: cc0-1.0", "| validation | BLEU | 12.34 | `the signature` |", "6 of 6", "`train`"):
         assert expected in card
     assert str(run.parent) not in card
-    assert run_program(folder, PAIRS[0][0]) == PAIRS[0][1]  # which the model has learnt by heart
+    assert run_program(folder, PAIRS[0][0]) == PAIRS[0][1]  # which the model has memorised
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exported"]
 
 
-def test_the_gain_of_a_shortlist_is_that_of_translating_alone(
+def test_the_speedup_of_a_shortlist_does_not_include_loading(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, real = [0.0], ctranslate2_export.ctranslate2.Translator
@@ -80,7 +80,8 @@ def test_int8_reports_how_much_it_changes(run: Path, tmp_path: Path, capsys: pyt
     folder = tmp_path / "exported"
     assert main([str(run), "--to", "ctranslate2", "--quantization", "int8", "-o", str(folder)]) == 0
     shares = re.findall(
-        r"(\d) of 6 translations equal; BLEU [\d.]+ here, [\d.]+ there \([+-][\d.]+\)", capsys.readouterr().err
+        r"(\d) of 6 translations equal; BLEU [\d.]+ before the export, [\d.]+ after it \([+-][\d.]+\)",
+        capsys.readouterr().err,
     )
     assert len(shares) == 2
     assert json.loads((folder / "export.json").read_text(encoding="utf-8"))["quantization"] == "int8"
@@ -140,7 +141,7 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
     assert "pip install 'translator[export]'" in capsys.readouterr().err
 
 
-def test_a_sample_of_ones_own_takes_the_place_of_the_validation_set(
+def test_a_given_sample_replaces_the_validation_set(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "DEFAULT_BEAM", 2)
@@ -149,7 +150,7 @@ def test_a_sample_of_ones_own_takes_the_place_of_the_validation_set(
     arguments = [str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported"), "--sample", str(lines)]
     assert main(arguments) == 0
     error = capsys.readouterr().err
-    assert "greedy: 2 of 2 translations equal\n" in error  # blank lines are no sentences, and there is no reference
+    assert "greedy: 2 of 2 translations equal\n" in error  # blank lines do not count, and there is no reference
     assert "beam 2: 2 of 2 translations equal\n" in error
     assert main([*arguments, "--sample-size", "1"]) == 0  # over the earlier export
     assert "greedy: 1 of 1 translations equal" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_scores_and_searches_agree(options: dict[str, str], tmp_path: Path) -> N
     ],
     ids=["score", "relative", "lstm"],
 )
-def test_what_it_cannot_express_is_refused(model: torch.nn.Module, named: str, tmp_path: Path) -> None:
+def test_models_that_it_cannot_represent_are_refused(model: torch.nn.Module, named: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=named):
         convert(model, tmp_path / "converted", NAMES, NAMES)
     assert not (tmp_path / "converted").exists()

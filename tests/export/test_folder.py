@@ -14,7 +14,7 @@ def export(folder: Path, text: str = "first") -> None:
         (temporary / "inner" / "model").write_text(text, encoding="utf-8")
 
 
-def test_an_export_is_complete_or_not_there(tmp_path: Path) -> None:
+def test_an_export_is_complete_or_absent(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), export_folder(tmp_path / "new" / "out", {}) as temporary:
         (temporary / "model").write_text(f"half {1 / 0}", encoding="utf-8")
     assert not list((tmp_path / "new").iterdir())
@@ -65,7 +65,7 @@ def test_the_earlier_export_is_kept_until_the_new_one_has_its_name(
 
 
 @pytest.mark.parametrize("had_export", [False, True])
-def test_a_folder_that_appears_meanwhile_is_refused(
+def test_a_folder_that_appears_in_the_meantime_is_refused(
     had_export: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -80,7 +80,7 @@ def test_a_folder_that_appears_meanwhile_is_refused(
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", raced)
-    with pytest.raises(UserError, match="somebody else has just written there") as caught:
+    with pytest.raises(UserError, match="another process has just written there") as caught:
         export(out, "second")
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
     kept = [path for path in tmp_path.iterdir() if path != out]

@@ -59,7 +59,7 @@ def test_logits_agree(
         ours = model.project(model(source, source != PAD, target).states)
         theirs = loaded.eval()(input_ids=source, attention_mask=source != PAD, decoder_input_ids=target).logits
     assert torch.allclose(ours, theirs[..., : sizes[1]], atol=2e-4)
-    assert bool((theirs[..., sizes[1] :] < -1e3).all())  # rows that only fill up the smaller vocabulary
+    assert bool((theirs[..., sizes[1] :] < -1e3).all())  # rows that only pad the smaller vocabulary
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_logits_agree(
     ],
     ids=["score", "rotary", "relative", "rms", "swiglu", "lstm"],
 )
-def test_what_has_no_class_is_refused(model: torch.nn.Module, named: str) -> None:
+def test_models_without_an_equivalent_class_are_refused(model: torch.nn.Module, named: str) -> None:
     with pytest.raises(UserError, match=named):
         supported(model)  # type: ignore[arg-type]
 

@@ -65,7 +65,9 @@ def test_a_run_that_has_not_finished_has_no_scores(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", [ctranslate2, huggingface, onnx], ids=lambda target: target.__name__.split(".")[-1])
-def test_programs_normalise_as_the_run_does_and_end_where_verification_does(target: ModuleType, tmp_path: Path) -> None:
+def test_programs_have_the_normalisation_of_the_run_and_the_length_limit_of_verification(
+    target: ModuleType, tmp_path: Path
+) -> None:
     run = load_run(make_run(tmp_path / "run", num_updates=0), torch.device("cpu"))
     assert run.config.data.cleaning.normalize
     raw = replace(run, config=without_normalization(run.config))
@@ -77,7 +79,7 @@ def test_programs_normalise_as_the_run_does_and_end_where_verification_does(targ
     assert (NORMALIZED_LINE in program) == (target.NORMALIZATION == BY_PROGRAM)
 
 
-def test_the_program_for_ctranslate2_drops_what_is_no_text(
+def test_the_program_for_ctranslate2_drops_special_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = load_run(make_run(tmp_path / "run", num_updates=0), torch.device("cpu"))
@@ -90,7 +92,7 @@ def test_the_program_for_ctranslate2_drops_what_is_no_text(
     assert capsys.readouterr().out == "Haus\n"
 
 
-def test_the_card_says_who_normalises_only_if_the_run_does(tmp_path: Path) -> None:
+def test_the_card_mentions_normalisation_only_if_the_run_normalises(tmp_path: Path) -> None:
     run = RunDirectory(make_run(tmp_path / "run", num_updates=0))
     config = load_file(run.config)
     assert "Normalised." in card(run, config)

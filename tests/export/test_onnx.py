@@ -55,7 +55,7 @@ def test_step_by_step_the_graphs_give_the_logits_of_the_model(options: dict[str,
     ],
     ids=["score", "relative", "lstm"],
 )
-def test_what_has_no_graph_is_refused(model: torch.nn.Module, named: str) -> None:
+def test_models_that_cannot_be_exported_are_refused(model: torch.nn.Module, named: str) -> None:
     with pytest.raises(UserError, match=named):
         supported(model)  # type: ignore[arg-type]
 
@@ -77,7 +77,7 @@ def test_exported_graphs_take_any_batch_and_length(tmp_path: Path) -> None:
                 step, other_step = run.model.step(tokens, state), exported.step(tokens, other)
                 assert np.allclose(step.logits, other_step.logits, atol=1e-4)
                 tokens, state, other = step.logits.argmax(1), step.state, other_step.state
-    with pytest.raises(TypeError, match="not trained"):
+    with pytest.raises(TypeError, match="cannot be trained"):
         exported.output_weight  # noqa: B018
 
 
@@ -103,7 +103,7 @@ def test_a_run_is_exported_and_used_as_its_card_says(
 
 
 def test_the_documented_program_is_that_of_the_card() -> None:
-    """Which another test runs."""
+    """Another test runs that program."""
     page = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert program.strip() == USAGE.replace("FOLDER", "exported").strip()

@@ -51,7 +51,7 @@ def test_files_and_folders_have_ordinary_permissions(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o777 & ~mask
 
 
-def test_everything_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_flushed_to_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     names = {}
     fsync = os.fsync

@@ -42,7 +42,7 @@ def test_checksums_are_those_of_hashlib(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("content", "message"), [(None, "is missing"), ("{", "cannot be read"), ("[]", "is not a")])
-def test_a_list_of_checksums_that_is_none_is_damage(tmp_path: Path, content: str | None, message: str) -> None:
+def test_an_invalid_list_of_checksums_is_damage(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / CHECKSUMS).write_text(content)
     with pytest.raises(DamagedFolderError, match=message):

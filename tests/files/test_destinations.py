@@ -110,11 +110,11 @@ def test_what_cannot_be_written_is_noticed_before_the_work(input_file: Path, nam
     Path("loop").symlink_to("loop")
     with pytest.raises(UserError, match=f"^--json {name}: cannot be written.*{message}") as error:  # noqa: SIM117
         with writing(Destination("--json", Path(name))):
-            raise AssertionError("the work has begun")
+            raise AssertionError("the work has started")
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_folder_is_made_only_when_there_is_something_to_write(input_file: Path) -> None:
+def test_a_missing_folder_is_created_only_when_there_is_something_to_write(input_file: Path) -> None:
     destination = Destination("--json", Path("a/b/c.json"))
     require_writable(destination)
     assert not Path("a").exists()

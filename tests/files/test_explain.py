@@ -42,7 +42,7 @@ def test_bugs_are_not_explained_away(tmp_path: Path) -> None:
         raise ZeroDivisionError
 
 
-def test_a_folder_that_can_be_made_is_accepted_and_not_made(tmp_path: Path) -> None:
+def test_a_folder_that_can_be_created_is_accepted_but_not_created(tmp_path: Path) -> None:
     require_writable("run_dir", tmp_path / "a" / "b")
     require_writable("run_dir", tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -59,9 +59,9 @@ def test_a_path_that_is_a_file_or_below_one_is_refused(tmp_path: Path) -> None:
         require_folder("run_dir", tmp_path / "link" / "a")
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system in which nothing can be made")
-def test_a_file_system_in_which_nothing_can_be_made_is_refused() -> None:
-    """Even for root, whom permissions do not stop."""
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system in which nothing can be created")
+def test_a_file_system_in_which_nothing_can_be_created_is_refused() -> None:
+    """Even for root, whom permissions do not restrict."""
     with pytest.raises(UserError, match=r"^run_dir=/proc/here: cannot be written \(.*\); make room or give another"):
         require_writable("run_dir", Path("/proc/here"))
 
@@ -70,16 +70,16 @@ def test_a_file_system_in_which_nothing_can_be_made_is_refused() -> None:
 def test_read_only_full_and_forbidden_folders_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    error = OSError(number, "so it is")
+    error = OSError(number, "the reason")
 
     def refuse(*arguments: object, **options: object) -> None:
         raise error
 
     monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    with pytest.raises(UserError, match=rf"run_dir={tmp_path}: cannot be written \(so it is\); make room"):
+    with pytest.raises(UserError, match=rf"run_dir={tmp_path}: cannot be written \(the reason\); make room"):
         require_writable("run_dir", tmp_path)
     with (
-        pytest.raises(UserError, match=r"data\.cache_dir=.*\(so it is\)"),
+        pytest.raises(UserError, match=r"data\.cache_dir=.*\(the reason\)"),
         explain_write_errors(f"data.cache_dir={tmp_path}", ANOTHER_FOLDER),
     ):
         raise error

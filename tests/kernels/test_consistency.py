@@ -91,7 +91,7 @@ def test_extreme_logits_stay_finite() -> None:
     assert gradient.isfinite().all()
 
 
-def test_without_gradients_none_are_made() -> None:
+def test_no_gradients_are_computed_unless_needed() -> None:
     with torch.no_grad():
         sums = chunked_consistency(*operands(5, with_bias=True), 0.1, 1.0)
     assert not sums.loss.requires_grad

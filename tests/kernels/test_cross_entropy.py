@@ -67,7 +67,7 @@ def test_the_reference_is_equal(
     assert not plain[1].requires_grad
 
 
-def test_without_gradients_none_are_made() -> None:
+def test_no_gradients_are_computed_unless_needed() -> None:
     states, weight, bias, targets = operands(5, torch.float32, True)
     with torch.no_grad():
         loss, _ = chunked_cross_entropy(states, weight, bias, targets, 0.1)

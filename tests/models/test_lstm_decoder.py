@@ -1,4 +1,4 @@
-"""The bridge to the decoder, the `attend` option, what the fused kernels are given; test_lstm.py has the formulas."""
+"""The bridge to the decoder, the `attend` option, and inputs of the fused kernels; test_lstm.py has the formulas."""
 
 from typing import Any
 
@@ -40,8 +40,8 @@ def test_an_unknown_attend_option_is_refused() -> None:
 
 
 @pytest.mark.parametrize("attend", ["classic", "parallel"])
-def test_states_reach_the_fused_kernels_in_one_piece(attend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """cuDNN refuses a state that is a stretch of a larger tensor, as that of one layer among several is."""
+def test_fused_kernels_receive_contiguous_states(attend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """cuDNN refuses a state that is a slice of a larger tensor, as one layer's state may be."""
     lstm, states = torch.lstm, []
 
     def noting(inputs: torch.Tensor, start: tuple[torch.Tensor, torch.Tensor], *others: Any) -> Any:
@@ -57,10 +57,10 @@ def test_states_reach_the_fused_kernels_in_one_piece(attend: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("attend", ["classic", "parallel"])
-def test_under_autocast_recurrences_compute_and_remember_in_float32(
+def test_under_autocast_recurrences_compute_and_keep_their_state_in_float32(
     attend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Autocast sends cuDNN's recurrences to float16, whose small gradients vanish, when bfloat16 was asked for."""
+    """Autocast would run cuDNN's recurrences in float16, where small gradients underflow, even for bfloat16."""
     lstm, seen = torch.lstm, set()
 
     def noting(inputs: torch.Tensor, start: tuple[torch.Tensor, torch.Tensor], *others: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Runs that the tests of reports share; nothing in them is changed."""
+"""Runs shared by the tests of reports, which do not change them."""
 
 from pathlib import Path
 

@@ -40,7 +40,7 @@ def report(small_run: Path, small_lstm: Path, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def page(browser: Any, report: Path) -> Iterator[Any]:
-    """The opened page; at the end, it must have complained of nothing and asked for nothing but itself."""
+    """The opened page; at the end, it must have reported no error and requested no other file."""
     context = browser.new_context(viewport={"width": 1100, "height": 800}, color_scheme="light")
     opened, complaints = context.new_page(), []
     opened.on("console", lambda message: complaints.append(message.text))

@@ -102,7 +102,7 @@ def test_long_curves_are_thinned_evenly() -> None:
     assert gaps <= {25, 26}
 
 
-def test_the_box_has_what_the_manifest_has(small_run: Path) -> None:
+def test_reproducibility_figures_are_those_of_the_manifest(small_run: Path) -> None:
     run = RunDirectory(small_run)
     box = reproducibility(run, load_file(run.config))
     manifest = run.read_manifest()

@@ -22,7 +22,7 @@ def by_brute_force(name: str) -> tuple[int, int, int]:
     return written, wanted, matched
 
 
-def test_each_class_of_words_is_counted_as_by_crossing_out_words() -> None:
+def test_counts_of_each_frequency_class_equal_brute_force() -> None:
     rows = word_accuracy(OUTPUTS, REFERENCES, TRAINING)
     assert [row["frequency"] for row in rows] == list(CLASSES)
     for row in rows:

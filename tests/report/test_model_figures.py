@@ -1,4 +1,4 @@
-"""Calibration, attention and search of real models, against the package's other ways to the same numbers."""
+"""Calibration, attention and search of real models, against the same numbers computed in other ways."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def translator(request: pytest.FixtureRequest) -> Translator:
     return Translator.load(request.getfixturevalue(request.param), "cpu")
 
 
-def test_a_forced_sentence_is_what_the_model_says_about_it_alone(translator: Translator) -> None:
+def test_forced_decoding_in_a_batch_equals_the_sentence_alone(translator: Translator) -> None:
     sentences = force_references(translator, SOURCES, REFERENCES)
     assert [sentence.index for sentence in sentences] == [0, 1, 2, 3, 5]  # not the blank one
     for sentence in sentences:
@@ -48,7 +48,7 @@ def test_overlong_and_late_sentences_are_left_out(translator: Translator) -> Non
     assert force_references(translator, SOURCES, REFERENCES, is_late=lambda: True) == []
 
 
-def test_entropy_is_that_of_every_row(translator: Translator) -> None:
+def test_entropy_is_the_mean_over_all_rows(translator: Translator) -> None:
     sentences = force_references(translator, SOURCES, REFERENCES)
     found = mean_entropy(sentences)
     rows: dict[tuple[int, int], list[float]] = {}
@@ -64,7 +64,7 @@ def test_entropy_is_that_of_every_row(translator: Translator) -> None:
         assert found[layer, head] == pytest.approx(np.mean(values), rel=1e-6)
 
 
-def test_alignment_error_of_the_mean_is_that_of_evaluate(translator: Translator) -> None:
+def test_alignment_error_of_the_mean_attention_is_that_of_evaluate(translator: Translator) -> None:
     chosen = [0, 1, 3]
     sources, references = [SOURCES[i] for i in chosen], [REFERENCES[i] for i in chosen]
     gold = [parse_pharaoh(line) for line in ("0-0 1-1 2-2 3-3", "0-0 1-1 2-2", "0-0 1-1 2-2")]
@@ -82,7 +82,7 @@ def test_alignment_error_of_the_mean_is_that_of_evaluate(translator: Translator)
     np.testing.assert_allclose(np.array(one["weights"]).sum(-1), 1, atol=0.02)
 
 
-def test_both_searches_are_what_translate_gives(translator: Translator) -> None:
+def test_both_searches_give_the_translations_of_translate(translator: Translator) -> None:
     own = translator.options
     sample = search_sample(translator, SOURCES)
     assert translator.options is own

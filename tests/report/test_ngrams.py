@@ -27,7 +27,7 @@ def test_surplus_and_deficit_are_counted_sentence_by_sentence() -> None:
         assert row["balance"] == (surplus + 1) / (surplus + missing + 2)
     balances = [row["balance"] for row in lists["too_often"]]
     assert balances == sorted(balances, reverse=True)
-    # No other n-gram is written too often by more.
+    # No other n-gram has a larger surplus.
     everything = {ngram for words in outputs for ngram in ngrams_of(words)}
     best = max(everything, key=lambda n: _balance(outputs, references, n))
     assert balances[0] == _balance(outputs, references, best)

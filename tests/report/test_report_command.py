@@ -1,4 +1,4 @@
-"""`python -m translator.report` on runs that were made in a moment."""
+"""`python -m translator.report` on small, untrained runs."""
 
 import json
 import shutil
@@ -110,6 +110,7 @@ def test_stored_translations_are_not_made_again(corpora: Path, tmp_path: Path, m
         (["{run}", "--gold-alignment", "{corpora}/train.en"], "is not an alignment"),
         (["{run}", "--source", "{corpora}/test.en", "--reference", "{corpora}/train.de"], "lines"),
         (["{run}", "-o", "{corpora}"], "is a directory"),
+        (["{run}", "--device", "abacus"], "report: --device abacus: there is no such device here"),
     ],
 )  # fmt: skip
 def test_mistakes_get_one_line(
@@ -121,7 +122,7 @@ def test_mistakes_get_one_line(
     assert error.count("\n") == 1
 
 
-def test_corpora_that_are_gone_are_named_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_corpora_are_named_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_corpora(tmp_path / "corpora")
     run = make_small_run(tmp_path / "run", tmp_path / "corpora")
     (tmp_path / "corpora" / "test.en").rename(tmp_path / "kept.en")
@@ -170,7 +171,7 @@ def judged_set() -> HeldOut:
     return HeldOut("test", [source for source, _ in TEST], [target for _, target in TEST], "en", "de")
 
 
-def test_counts_of_a_part_of_the_training_text_are_called_that(small_run: Path) -> None:
+def test_counts_over_a_part_of_the_training_text_are_labelled_as_such(small_run: Path) -> None:
     whole = report_page(gather_figures(judged_set(), [counted_run(small_run, "a", TRAIN)]))
     assert "Word accuracy by frequency in training<" in whole
     assert "pairs of training" not in whole
@@ -193,7 +194,7 @@ def test_the_vocabulary_is_judged_by_text_as_the_run_normalises_it(small_run: Pa
     assert cards[0] == cards[1]
 
 
-def test_figures_by_the_training_words_of_one_run_name_it_where_the_other_has_others(small_run: Path) -> None:
+def test_figures_by_training_frequency_name_their_run_if_the_runs_differ(small_run: Path) -> None:
     first = counted_run(small_run, "a", TRAIN)
     same = report_page(gather_figures(judged_set(), [first, counted_run(small_run, "b", TRAIN)]))
     assert '"x":"times in training"' in same

@@ -1,4 +1,4 @@
-"""What the sections say in words, from figures that are known."""
+"""The wording of the sections, for given figures."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_sections_without_figures_say_so_and_name_the_command() -> None:
     assert sentences.side_by_side(empty) is None
 
 
-def test_detectors_count_sentences_and_offer_those_they_have() -> None:
+def test_detectors_count_sentences_and_have_a_button_if_there_are_any() -> None:
     counts = {"empty": 1, "copied": 0, "repeating": 0, "too short": 0, "too long": 0, "number lost": 0, "name lost": 0}
     found = figures(a={"detectors": counts})
     found["sentences"] = []

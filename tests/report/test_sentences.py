@@ -70,12 +70,14 @@ def test_of_a_large_set_worst_best_faulty_and_random_ones_are_shown(monkeypatch:
 
 
 def test_the_page_stays_small_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of Chinese, which has three bytes to a character."""
+    """Even in Chinese, with three bytes per character."""
     chance = random.Random(1)
     lines = ["".join(chr(0x4E00 + chance.randrange(5_000)) for _ in range(90)) for _ in range(2_500)]
     outputs = [[line[7:] + line[:7] for line in lines], ["".join(chr(ord(c) + 5_000) for c in line) for line in lines]]
     held_out = HeldOut("test", lines, lines, "zh", "zh")
-    monkeypatch.setattr(sentences, "sentence_scores", lambda output, held_out: [50.0] * len(output))  # it takes long
+    monkeypatch.setattr(
+        sentences, "sentence_scores", lambda output, held_out: [50.0] * len(output)
+    )  # the real one is slow
     shown = sentence_list(held_out, outputs, [[[]] * len(lines)] * 2)
     figures = {
         "held_out": {"num_sentences": len(lines), "source_language": "zh", "target_language": "zh"},

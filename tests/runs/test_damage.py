@@ -96,7 +96,7 @@ def test_a_damaged_model_is_refused_or_translates_as_before(
     error = capfd.readouterr().err
     if code == 0:
         assert output.read_text(encoding="utf-8").split("\n")[:-1] == translation
-        assert name in ("manifest.json", "config.yaml"), "what is needed of them is whole"
+        assert name in ("manifest.json", "config.yaml"), "the parts of them that are needed are intact"
     else:
         assert code == 2
         assert error.count("\n") == 1

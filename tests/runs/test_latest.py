@@ -14,7 +14,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 from translator.errors import UserError
 from translator.runs.directory import RunDirectory
-from translator.runs.latest import _strangers, newest_run, point_latest, resolve_run
+from translator.runs.latest import _other_files, newest_run, point_latest, resolve_run
 
 
 def make_run(path: Path) -> RunDirectory:
@@ -93,7 +93,7 @@ def test_a_run_whose_files_are_links_into_a_store_is_a_run(tmp_path: Path) -> No
     assert resolve_run(run.path) == run.path
 
 
-def test_what_somebody_put_there_is_never_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_users_put_there_are_never_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     point_latest(make_run(tmp_path / "a"))
     (tmp_path / "latest" / "output.de").write_text("Ein Hund.\n")
     point_latest(make_run(tmp_path / "b"))
@@ -102,7 +102,7 @@ def test_what_somebody_put_there_is_never_lost(tmp_path: Path, caplog: pytest.Lo
     assert "because output.de is in it" in caplog.text
 
 
-def test_somebodys_own_run_of_that_name_stays(tmp_path: Path) -> None:
+def test_a_users_own_run_of_that_name_is_kept(tmp_path: Path) -> None:
     own = make_run(tmp_path / "latest")
     point_latest(make_run(tmp_path / "b"))
     assert own.read_manifest()["identity"] == {"name": "latest"}
@@ -117,7 +117,7 @@ def test_a_new_run_cannot_be_put_into_it(tmp_path: Path) -> None:
         RunDirectory(tmp_path / "latest").check_free()
 
 
-def test_a_place_where_nothing_can_be_written_does_not_stop_a_run(
+def test_a_folder_that_cannot_be_written_does_not_stop_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = make_run(tmp_path / "a")
@@ -137,21 +137,25 @@ def test_without_a_run_it_says_so(tmp_path: Path) -> None:
         newest_run(tmp_path)
 
 
-def test_runs_that_start_at_the_same_time_leave_one_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_leads_to_one_of_the_runs_that_start_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All links lead to the same run, whichever was last."""
     runs = [make_run(tmp_path / name) for name in "abcd"]
     monkeypatch.setattr(os, "getpid", threading.get_ident)  # threads in place of processes
     monkeypatch.setattr("translator.runs.latest._is_alive", lambda number: True)
     for _ in range(25):
         with ThreadPoolExecutor(len(runs)) as threads:
-            list(threads.map(point_latest, runs))  # raises what they raise
+            list(threads.map(point_latest, runs))  # re-raises their exceptions
         leads_to = {link.readlink().parts[1] for link in (tmp_path / "latest").iterdir()}
         assert len(leads_to) == 1
         assert len(list((tmp_path / "latest").iterdir())) == len(runs[0].contents)
     assert {path.name for path in tmp_path.iterdir()} == {*"abcd", "latest"}
 
 
-def test_a_folder_that_is_being_replaced_holds_no_strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_vanishes_while_it_is_replaced_holds_no_other_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in "ab":
         point_latest(make_run(tmp_path / name))
 
@@ -159,7 +163,7 @@ def test_a_folder_that_is_being_replaced_holds_no_strangers(tmp_path: Path, monk
         raise FileNotFoundError(folder)
 
     monkeypatch.setattr(os, "scandir", vanished)
-    assert _strangers(tmp_path / "latest") == []
+    assert _other_files(tmp_path / "latest") == []
 
 
 def test_what_killed_processes_left_behind_is_removed(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def refusal(options: list[str]) -> str:
 
 @pytest.fixture
 def no_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "prepare_data", lambda config: pytest.fail("the data were prepared"))
+    monkeypatch.setattr(train, "prepare_data", lambda config: pytest.fail("the data was prepared"))
 
 
 @pytest.mark.usefixtures("no_data")
@@ -50,12 +50,12 @@ def test_a_file_in_place_of_a_folder_is_noticed_before_the_work(tmp_path: Path, 
         message = refusal(options_in(tmp_path, **{option: path}))
         assert message.startswith(f"{option}={path}: ")
         assert "a file" in message
-    assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing was made"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing was created"
 
 
 @pytest.mark.usefixtures("no_data")
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system in which nothing can be made")
-def test_a_run_where_nothing_can_be_made_is_refused_before_the_work(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system in which nothing can be created")
+def test_a_run_where_nothing_can_be_created_is_refused_before_the_work(tmp_path: Path) -> None:
     assert refusal(options_in(tmp_path, run_dir="/proc/run")).startswith("run_dir=/proc/run: cannot be written (")
 
 
@@ -65,22 +65,22 @@ def test_a_name_that_is_too_long_is_refused_before_the_work(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("no_data")
-def test_runs_that_is_a_file_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_named_runs_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").touch()
     assert refusal(options_in(tmp_path, run_dir="null")) == "run_dir=runs: is a file; give another folder"
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system in which nothing can be made")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a file system in which nothing can be created")
 @pytest.mark.parametrize("option", ["data.cache_dir", "data.folder"])
-def test_data_where_nothing_can_be_made(tmp_path: Path, option: str) -> None:
+def test_data_where_nothing_can_be_created(tmp_path: Path, option: str) -> None:
     message = refusal(options_in(tmp_path, **{option: "/proc/data"}))
     assert message.startswith(f"{option}=/proc/data: cannot be written (")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-def test_a_run_that_cannot_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_a_run_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """The disk filled up while the data was being prepared."""
 
     def fail(*arguments: Any) -> None:
@@ -92,7 +92,7 @@ def test_a_run_that_cannot_be_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "run" / "manifest.json").exists(), "so the folder can be used again"
 
 
-def test_figures_that_cannot_be_written_are_written_after_resuming(
+def test_metrics_that_cannot_be_written_are_written_after_resuming(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""Small runs to export: untrained models of any architecture, and one that has learnt a few sentences by heart."""
+"""Small runs to export: untrained models of any architecture, and one that has memorised a few sentences."""
 
 import json
 from pathlib import Path
@@ -77,7 +77,7 @@ def lstm_run(folder: Path) -> Path:
 
 
 def learn(model: Seq2Seq, tokenizer: Tokenizer, num_updates: int) -> None:
-    """The pairs by heart, more or less."""
+    """Trains the model until it has more or less memorised the pairs."""
     sources = padded(tokenizer.encode_source([source for source, _ in PAIRS]))
     targets = padded([[BOS, *ids, EOS] for ids in tokenizer.encode_target([target for _, target in PAIRS])])
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

@@ -41,7 +41,7 @@ class SlowTranslator(Translator):
 
 
 def main() -> int:
-    """For a process of its own, in which nothing needs to be put back."""
+    """For a separate process, in which the patches need not be undone."""
     translate_files.Translator = SlowTranslator  # type: ignore[misc]
-    translate_files.find_weights = lambda run_dir: Path(__file__)  # type: ignore[assignment]
+    translate_files.find_weights = lambda run_dir, option="": Path(__file__)
     return translate.main()

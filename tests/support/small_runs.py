@@ -1,4 +1,4 @@
-"""A run as training leaves it, with its corpora, except that nothing was trained: made in a moment."""
+"""A run as training leaves it, with its corpora, but with an untrained model."""
 
 from pathlib import Path
 from typing import Any

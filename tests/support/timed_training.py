@@ -36,7 +36,7 @@ class FakeTime:
         return CrossEntropy()(model, batch)
 
     def work(self, seconds: float) -> None:
-        """Takes so long, and is given up as a search is."""
+        """Takes that long, and can be interrupted like a search."""
         end = self.now + seconds - self.tail
         while self.now < end:
             if self.interruption.requested():
@@ -82,7 +82,7 @@ def finish(trainer: Any, clock: FakeTime, *, test: bool = True) -> tuple[Trainin
 
 
 def slower_when_training_ends(trainer: Any, clock: FakeTime, factor: float) -> None:
-    """The machine is as before until the plan says that the time for training is over."""
+    """Makes validations slower by this factor from the moment at which the plan ends training."""
     reason_to_stop, usual = trainer.plan.reason_to_stop, clock.validation
 
     def watching(progress: Any) -> str | None:

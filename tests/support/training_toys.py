@@ -174,7 +174,7 @@ def make_trainer(folder: Path, **changes: Any) -> Trainer:
 
 
 def make_scored_trainer(folder: Path, scores: list[float], **changes: Any) -> Trainer:
-    """A trainer that is validated every other update, with these values of BLEU one after the other."""
+    """A trainer that validates after every second update, with these BLEU scores in turn."""
     model = make_model()
     options: dict[str, Any] = {"best_metric": "bleu", "validate_every": 2, "max_updates": 20, "ema": None}
     return make_trainer(folder, model=model, validator=make_validator(model, scores=scores), **(options | changes))

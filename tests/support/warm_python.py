@@ -1,9 +1,9 @@
-"""Programs that run in processes of their own, but with torch and the package already imported.
+"""Programs that run in separate processes, but with torch and the package already imported.
 
 Importing them takes seconds of processor time in every process that is started. Here a server imports them once, and
 each program runs in a copy of the server made by fork. It has its own arguments, environment, folder, standard streams
 and signals, and ends as any interpreter does. Programs that depend on when something is imported, or on the state of a
-fresh process, are better started as `subprocess` does it.
+fresh process, should be started with `subprocess`.
 """
 
 import array
@@ -105,7 +105,7 @@ class Program:
     def _receive(self, timeout: float) -> int:
         ready, _, _ = select.select([self._connection], [], [], timeout)
         if not ready:
-            raise TimeoutError(f"nothing was heard of the program within {timeout} s")
+            raise TimeoutError(f"the program did not answer within {timeout} s")
         number = array.array("q")
         number.frombytes(self._connection.recv(number.itemsize))
         return number[0]

@@ -102,7 +102,7 @@ def test_histograms_keep_their_counts(tmp_path: Path) -> None:
 def test_a_resumed_run_shows_everything_once(tmp_path: Path, checkpoint: int) -> None:
     """Also what is drawn at the start, when the run was killed before its first checkpoint."""
     train(tmp_path, 0, range(1, 4))
-    for number, path in enumerate(sorted(tmp_path.glob("events.*"))):  # read in order of their names: long ago
+    for number, path in enumerate(sorted(tmp_path.glob("events.*"))):  # files are read by name, so these come first
         path.rename(path.with_name(f"events.out.tfevents.{number:010d}"))
     train(tmp_path, checkpoint, range(checkpoint + 1, 6))
     events = read(tmp_path)

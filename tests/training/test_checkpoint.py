@@ -244,7 +244,7 @@ def test_a_kill_at_any_moment_leaves_whole_checkpoints(tmp_path: Path) -> None:
     assert found == sorted(found, key=[2, 22, 3, 4].index), "what was once on the disk is never lost again"
 
 
-def test_a_kill_between_the_two_renames_is_put_right(tmp_path: Path) -> None:
+def test_a_kill_between_the_two_renames_is_repaired(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     path = store.save(2, tensors(2), {"saved": "first"}, None)
     path.rename(path.with_name(".replaced-step-00000002"))

@@ -65,7 +65,7 @@ def test_the_loss_is_that_of_two_passes() -> None:
     found = {"loss": output.loss_sum, **output.parts}
     torch.testing.assert_close(found, expected)
     assert float(found["divergence"]) > 0.01
-    assert output.num_tokens == batch.num_target_tokens, "those of one pass: the scale of the loss is that of one"
+    assert output.num_tokens == batch.num_target_tokens, "those of one pass, which keeps the scale of the plain loss"
 
 
 def updater_of(model: ToyModel, loss: Any) -> Updater:
@@ -184,10 +184,13 @@ def test_a_part_that_appears_later_is_averaged_over_its_own_updates() -> None:
 
 @pytest.mark.parametrize(
     ("name", "teacher_forcing"),
-    [*((name, 1.0) for name in contract_cases.KINDS), ("lstm-additive-classic", 1 - 1e-12)],  # the last step by step
+    [
+        *((name, 1.0) for name in contract_cases.KINDS),
+        ("lstm-additive-classic", 1 - 1e-12),
+    ],  # the last one step by step
 )
 def test_a_piece_that_is_cut_has_an_embedding_of_zeros(name: str, teacher_forcing: float) -> None:
-    """The same as another piece whose embedding is zero."""
+    """Cutting a piece has the same effect as replacing it by a piece whose embedding is zero."""
     model = contract_cases.make(name)
     source, mask, target_in = contract_cases.make_batch((5, 3))
     source[source == 0] = 4

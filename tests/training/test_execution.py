@@ -37,7 +37,7 @@ class TestMovingAverage:
             expected = decay * expected + (1 - decay) * model.hidden.bias.detach().double()
         torch.testing.assert_close(ema.weights["hidden.bias"].double(), expected, rtol=1e-6, atol=1e-6)
 
-    def test_it_takes_the_place_of_the_weights_for_a_while(self) -> None:
+    def test_it_replaces_the_weights_temporarily(self) -> None:
         model = make_model()
         ema = ExponentialMovingAverage(model, 0.9)
         with torch.no_grad():
@@ -61,7 +61,7 @@ class TestPrecision:
         assert choose_execution("auto", "auto") == Execution(CPU, torch.float32)
 
     @pytest.mark.parametrize(("has_bf16", "dtype"), [(True, torch.bfloat16), (False, torch.float16)])
-    def test_auto_prefers_the_gpu_and_the_format_it_has(
+    def test_auto_prefers_the_gpu_and_a_format_it_supports(
         self, monkeypatch: pytest.MonkeyPatch, has_bf16: bool, dtype: torch.dtype
     ) -> None:
         chosen = []
@@ -107,7 +107,7 @@ def draw() -> list[float]:
     return [random.random(), random.gauss(), *of_numpy, torch.rand(()).item()]
 
 
-def test_random_numbers_go_on_where_they_were() -> None:
+def test_random_numbers_continue_where_they_stopped() -> None:
     seed_everything(2**62)
     draw()
     state = random_state(CPU)

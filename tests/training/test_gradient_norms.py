@@ -36,7 +36,7 @@ def test_parts_add_up_to_the_whole(tie: str) -> None:
         assert norms.square().sum().item() == pytest.approx(squares, rel=1e-6)
 
 
-def test_parts_are_layers_and_shared_matrices_are_named_after_all_who_share_them() -> None:
+def test_parts_are_layers_and_shared_matrices_are_named_after_all_their_uses() -> None:
     model = with_gradients(Transformer(20, 20, **SIZES, positions="relative"))
     norms = GradientNorms(model)
     measured = dict(zip(norms.names, norms.measure().tolist(), strict=True))

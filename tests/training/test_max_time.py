@@ -173,7 +173,7 @@ def test_a_start_that_took_all_the_time_is_followed_by_one_update(tmp_path: Path
     result = trainer.fit()
     assert result.stopped_by == "max_time"
     assert result.progress.update == 1
-    assert clock.taken == 1.0, "nothing else is begun"
+    assert clock.taken == 1.0, "nothing else is started"
     assert trainer.deadline.left_out == [VALIDATION]
     assert (tmp_path / "model.safetensors").exists()
 

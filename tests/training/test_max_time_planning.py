@@ -23,7 +23,7 @@ def test_nothing_is_left_out_on_a_steady_machine(tmp_path: Path) -> None:
 
 
 def test_a_validation_that_may_just_fit_is_tried(tmp_path: Path) -> None:
-    """Estimates from a few sentences are often too high. Training on would leave the weights unvalidated for sure."""
+    """Estimates from a few sentences are often too high. Training on would certainly leave the weights unvalidated."""
     clock = FakeTime(8.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=40.0, validate_every=10_000)
     trainer.estimate_validation = lambda model: 6.0 if trainer.progress.update < 8 else 14.0
@@ -82,7 +82,7 @@ def test_a_validation_once_an_epoch_that_was_given_up_is_repeated_before_the_epo
     assert clock.taken <= 3 * LIMIT
 
 
-def test_time_that_a_pessimistic_estimate_has_left_over_is_used_for_training(tmp_path: Path) -> None:
+def test_time_left_over_by_a_pessimistic_estimate_is_used_for_training(tmp_path: Path) -> None:
     clock = FakeTime(10.0)
     trainer = timed_trainer(tmp_path, clock, max_seconds=LIMIT, validate_every=10_000)
     trainer.estimate_validation = lambda model: 35.0
@@ -104,7 +104,7 @@ def test_a_deadline_is_kept_and_the_schedule_ends_with_it(
     result = trainer.fit()
     assert result.stopped_by == "max_time"
     assert clock.now - 1000 + validation <= 200 + 1.5, "one more validation, for the test set, still fits"
-    assert clock.now - 1000 + validation >= 190, "and little is given away"
+    assert clock.now - 1000 + validation >= 190, "and little time is wasted"
     assert max(rates) > 0.99
     assert rates[-1] < 0.01, "the cosine has come down"
     steps = [later - earlier for earlier, later in pairwise(rates[30:])]
@@ -118,14 +118,14 @@ def test_start_up_and_exit_count_towards_the_limit(tmp_path: Path) -> None:
     result = trainer.fit()
     leaving = 0.5 + 0.1 * 40
     assert clock.now - 960 + 8 + leaving <= 200, "the test set and the report still fit"
-    assert clock.now - 960 + 8 + leaving >= 180, "and not much is given away"
+    assert clock.now - 960 + 8 + leaving >= 180, "and not much time is wasted"
     assert result.progress.seconds > 140
     assert rates[-1] < 0.01, "the schedule is fitted to what is left"
 
 
 @pytest.mark.parametrize("average", ["none", "best"])
 def test_a_machine_that_becomes_slower_is_given_more_time_at_the_end(tmp_path: Path, average: str) -> None:
-    """Alongside another program everything takes twice as long, which was not known for the last validation."""
+    """Another program makes everything take twice as long, and no validation has shown it yet."""
     clock, rates = FakeTime(5.0), []
     trainer = timed_trainer(tmp_path, clock, rates, max_seconds=200.0, validate_every=10_000, average=average)
     update = trainer.updater.collect

@@ -148,7 +148,7 @@ def test_a_disk_that_fills_up_behind_the_writer_is_noticed_without_a_traceback(
     assert capfd.readouterr().err == ""
 
 
-def test_a_place_where_nothing_can_be_written_ends_the_log_only(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_ends_only_the_log(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     stream = io.StringIO()
     everything(tmp_path / "file" / "events", stream)
@@ -183,7 +183,7 @@ def test_a_gradient_that_overflowed_leaves_no_hole_in_the_curve(tmp_path: Path) 
     assert scalars(read(tmp_path), "train/gradient_norm") == [(2, 3.0), (6, 1.5)]
 
 
-def test_plain_lines_where_nobody_watches() -> None:
+def test_plain_lines_without_a_terminal() -> None:
     stream = io.StringIO()
     monitor = Monitor(None, log_every=3, stream=stream)
     monitor.start(0)
@@ -218,7 +218,7 @@ def test_a_bar_on_a_terminal() -> None:
     assert "test BLEU  33.0\ntime       5s\n" in shown
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="opens a terminal of Linux")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="opens a Linux terminal")
 def test_the_bar_tells_the_time_left_within_80_columns() -> None:
     import fcntl
     import pty
@@ -240,7 +240,7 @@ def test_the_bar_tells_the_time_left_within_80_columns() -> None:
     assert len(drawn) <= 80
 
 
-def test_other_ranks_only_speak_up(tmp_path: Path) -> None:
+def test_other_ranks_only_print_notices(tmp_path: Path) -> None:
     stream = io.StringIO()
     monitor = Monitor(tmp_path / "events", log_every=1, rank=1, stream=stream)
     monitor.start(0)

@@ -1,4 +1,4 @@
-"""What is said of an update that is not finite."""
+"""The message about an update with a non-finite loss or gradient."""
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ def batch(*rows: int) -> Batch:
     return Batch.from_rows([[5, 3]] * len(rows), [[6]] * len(rows), np.array(rows))
 
 
-def test_rows_with_a_loss_of_their_own_are_blamed_first() -> None:
+def test_rows_with_a_non_finite_loss_are_blamed_first() -> None:
     good, bad = torch.tensor([1.0, 2.0]), torch.tensor([1.0, float("nan")])
     assert suspicious_rows([(batch(1, 2), good), (batch(7, 8), bad)], Ranks()) == [7, 8]
-    assert suspicious_rows([(batch(1, 2), good), (batch(7, 8), good)], Ranks()) == [1, 2, 7, 8], "a gradient's fault"
+    assert suspicious_rows([(batch(1, 2), good), (batch(7, 8), good)], Ranks()) == [1, 2, 7, 8], "it was the gradient"
 
 
 def test_a_few_rows_are_named_and_the_others_counted() -> None:

@@ -1,4 +1,4 @@
-"""Which parameters decay, and what the optimizer's stored state is worth."""
+"""Which parameters decay, and that the optimizer's state can be stored and restored."""
 
 import pytest
 import torch
@@ -70,7 +70,7 @@ def test_state_survives_being_flattened() -> None:
     assert same(weights(first), weights(second))
 
 
-def test_the_toy_loader_goes_on_where_it_was() -> None:
+def test_the_toy_loader_resumes_where_it_stopped() -> None:
     """The oracle of the resume tests must itself be correct."""
     whole, first, second = ToyLoader(), ToyLoader(), ToyLoader()
     expected = [batch.indices.tolist() for batch, _ in zip(whole, range(15), strict=False)]

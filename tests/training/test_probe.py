@@ -247,7 +247,7 @@ def broken(model: type[Seq2Seq]) -> set[str]:
     return {finding.invariant for finding in probe(make(model), *data()).broken}
 
 
-def test_a_right_model_is_accepted() -> None:
+def test_a_correct_model_is_accepted() -> None:
     report = probe(make(Toy), *data())
     report.refuse()
     assert [finding.invariant for finding in report.findings] == list(ALL)
@@ -275,7 +275,7 @@ def test_a_right_model_is_accepted() -> None:
         (ReportsNoAttention, {SUMS, ZEROS}),
     ],
 )
-def test_a_wrong_model_is_refused_for_what_is_wrong_with_it(model: type[Seq2Seq], invariants: set[str]) -> None:
+def test_an_incorrect_model_is_refused_for_its_fault(model: type[Seq2Seq], invariants: set[str]) -> None:
     assert broken(model) == invariants
 
 
@@ -350,7 +350,7 @@ def test_a_first_token_alone_can_be_probed() -> None:
     assert probe(make(Toy), source, source_mask, target_in[:, :1], target_mask[:, :1]).broken == ()
 
 
-def test_only_a_few_short_sentences_are_looked_at() -> None:
+def test_only_a_few_short_sentences_are_probed() -> None:
     shapes = []
 
     class Watched(Toy):

@@ -110,7 +110,7 @@ def test_what_a_checkpoint_remembers(tmp_path: Path) -> None:
     assert resumed.loader.state_dict() == trainer.loader.state_dict() == {"epoch": 0, "position": 5}
 
 
-def test_a_finished_run_ends_at_once_and_a_longer_one_goes_on(tmp_path: Path) -> None:
+def test_a_finished_run_ends_at_once_and_a_longer_one_continues(tmp_path: Path) -> None:
     start(tmp_path, max_updates=5).fit()
     again = make_trainer(tmp_path, max_updates=5)
     again.resume()
@@ -134,7 +134,7 @@ def test_a_damaged_checkpoint_is_reported_and_skipped(
     assert same(everything(resumed), uninterrupted[0])
 
 
-def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path: Path) -> None:
+def test_only_damaged_checkpoints_are_an_error(tmp_path: Path) -> None:
     start(tmp_path, max_updates=3).fit()
     for path in (tmp_path / "checkpoints").glob("step-*/model.safetensors"):
         path.write_bytes(b"nonsense")

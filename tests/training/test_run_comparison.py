@@ -107,7 +107,7 @@ def test_another_seed_differs_everywhere_that_depends_on_it(tmp_path: Path, whol
     ("forgotten", "update"),
     [("restore_random_state", 7), ("restore_optimizer", 8)],  # the optimizer affects the loss one update later
 )
-def test_a_resume_that_forgets_something_is_found_out(
+def test_a_resume_that_forgets_something_is_detected(
     forgotten: str, update: int, whole: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_off(start(tmp_path), 6)

@@ -60,7 +60,7 @@ def test_the_slower_of_the_latest_two_validations_counts() -> None:
         assert progress.validation_seconds == slower
 
 
-def test_time_goes_on_from_the_processes_before() -> None:
+def test_the_time_of_earlier_processes_counts() -> None:
     run_time = RunTime(Plan(TrainerSettings(max_updates=9)), lambda: 130.0, started=100.0)
     progress = Progress(seconds=1000.0, startup_seconds=5.0)
     run_time.begin(progress)

@@ -74,9 +74,7 @@ def start(where: str, folder: Path) -> Program:
         ("averaging", signal.SIGHUP, 9),
     ],
 )
-def test_a_signal_ends_the_run_in_good_order(
-    where: str, number: signal.Signals, resumed_at: int, tmp_path: Path
-) -> None:
+def test_a_signal_ends_the_run_cleanly(where: str, number: signal.Signals, resumed_at: int, tmp_path: Path) -> None:
     program = start(where, tmp_path)
     program.send_signal(number)
     ended = program.finish(timeout=50)  # a validation that takes a minute is abandoned, not waited for

@@ -189,7 +189,7 @@ def test_clipping_scales_the_gradient_to_the_norm(monkeypatch: pytest.MonkeyPatc
     outcome = updater([make_batch(range(24))], learning_rate=0.1, moment=NO_MOMENT)
     whole = torch.cat([gradient.flatten() for gradient in whole_gradient(range(24)).values()]).norm()
     clipped = torch.cat([gradient.flatten() for gradient in keeper.gradients.values()]).norm()
-    assert outcome.gradient_norm == pytest.approx(whole.item(), rel=1e-9), "what is reported is the length before"
+    assert outcome.gradient_norm == pytest.approx(whole.item(), rel=1e-9), "the norm before clipping is reported"
     assert clipped.item() == pytest.approx(0.01, rel=1e-3)
 
 
@@ -208,9 +208,9 @@ def test_a_loss_that_is_not_finite_leaves_the_weights_alone(bad: float) -> None:
     batches = [make_batch(range(4 * i, 4 * i + 4)) for i in range(4)]
     outcome = updater(batches, learning_rate=0.1, moment=NO_MOMENT)
     assert not outcome.is_finite
-    assert outcome.suspects == [8, 9, 10, 11], "only the micro-batch whose loss it was"
+    assert outcome.suspects == [8, 9, 10, 11], "only the micro-batch with that loss"
     assert same(weights(model), before)
-    assert not updater.optimizer.state_dict()["state"], "and so does the optimizer's memory"
+    assert not updater.optimizer.state_dict()["state"], "the optimizer's state is unchanged too"
     assert updater(batches[:2], learning_rate=0.1, moment=NO_MOMENT).is_finite
     assert not same(weights(model), before)
 

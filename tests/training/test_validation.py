@@ -14,7 +14,7 @@ from translator.training.validation_result import TextScores, ValidationResult
 
 
 class OneOfTwo(Ranks):
-    """One rank whose neighbour has nothing to add to the loss, and `?` for each translation."""
+    """One of two ranks; the other adds nothing to the loss and has `?` for each translation."""
 
     def maximum(self, *values: float) -> list[float]:
         return list(values)
@@ -133,7 +133,7 @@ def test_warnings_name_what_collapsed() -> None:
     assert result.warnings() == ["31% of the translations are empty", "90% of the translations are repeating"]
 
 
-def test_scores_point_upwards() -> None:
+def test_higher_scores_are_better_for_every_metric() -> None:
     values = {"bleu": 30.0, "chrf": 60.0, "ter": 45.0, "chrf_pp": math.nan}
     result = ValidationResult(2.5, {"nll": 2.0}, 1, TextScores(values), [], [], 1.0)
     scores = [result.score(metric) for metric in ("bleu", "chrf", "ter", "loss", "chrf_pp")]

@@ -13,6 +13,8 @@ from translator.report.gather import gather_figures
 from translator.report.page import report_page
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
+from translator.schema.decode import SearchOptions
+from translator.schema.flags import naming_flags
 
 
 def run(options: argparse.Namespace) -> None:
@@ -29,7 +31,9 @@ def run(options: argparse.Namespace) -> None:
         request = ReportRequest(
             runs, options.source, options.reference, options.gold_alignment, options.device, options.to
         )
-        figures = gather_figures(*load_material(request))
+        with naming_flags(SearchOptions, "device", "to"):
+            material = load_material(request)
+        figures = gather_figures(*material)
         write["output"](report_page(figures))
         if "json" in write:
             write["json"](to_json(figures))

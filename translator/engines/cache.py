@@ -19,14 +19,14 @@ from translator.runs.loading import LoadedRun
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1  # of what is converted; raising it converts again
+FORMAT = 1  # of the converted models; raise it to convert them again
 REQUIRED = "model.bin"
 
 
 @dataclass(frozen=True)
 class ConvertedModel:
     path: Path
-    temporary: "tempfile.TemporaryDirectory[str] | None" = None  # removed when nothing refers to it any more
+    temporary: "tempfile.TemporaryDirectory[str] | None" = None  # removed when nothing refers to it any longer
 
 
 def fingerprint(run: LoadedRun) -> str:

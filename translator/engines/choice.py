@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # a server of exported models has no torch
 
 TORCH, CTRANSLATE2, AUTO = "torch", "ctranslate2", "auto"
 ENGINES = (TORCH, CTRANSLATE2, AUTO)
-_REMEDY = "leave it out, or use --engine torch"
+_REMEDY = "leave it out, or use the torch engine"
 
 
 def check_options(options: SearchOptions) -> None:
@@ -36,8 +36,7 @@ def check_options(options: SearchOptions) -> None:
         raise OptionError(
             name,
             getattr(options, name),
-            "the ctranslate2 engine searches with the average penalty only, and alpha above 0; use that, or "
-            "--engine torch",
+            "the ctranslate2 engine only has the average penalty with an alpha above 0; use that, or the torch engine",
         )
 
 
@@ -46,21 +45,22 @@ def choose_engine(
 ) -> "CTranslate2Engine | None":
     """The engine that was asked for, or None for torch. `auto` is CTranslate2 where it can do what is asked for."""
     if engine not in ENGINES:
-        raise UserError(f"--engine {engine}: must be one of {', '.join(ENGINES)}")
+        raise OptionError("engine", engine, f"must be one of {', '.join(ENGINES)}")
     if engine == TORCH:
         if int8:
-            raise UserError("--int8: torch computes in float32; add --engine ctranslate2")
+            raise OptionError("int8", int8, "the torch engine computes in float32; use the ctranslate2 engine")
         return None
     is_required = engine == CTRANSLATE2 or int8
     try:
         if len(runs) > 1:
-            raise UserError("--model: CTranslate2 has no ensembles; give one run, or --engine torch")
+            names = " and ".join(map(str, folders))
+            raise UserError(f"{names}: the ctranslate2 engine has no ensembles; give one run, or use the torch engine")
         if device != "cpu":
-            raise UserError(f"--device {device}: the ctranslate2 engine runs on the CPU; give cpu, or --engine torch")
+            raise OptionError("device", device, "the ctranslate2 engine runs on the CPU; use cpu, or the torch engine")
         check_options(options.for_candidates())
         if not is_required and importlib.util.find_spec("ctranslate2") is None:
             return None
-        module = load("translator.engines.ctranslate2", f"--engine {engine}", "fast")
+        module = load("translator.engines.ctranslate2", "the ctranslate2 engine", "fast")
         result: CTranslate2Engine = module.CTranslate2Engine(folders[0], runs[0], int8=int8, is_required=is_required)
     except UserError:
         if is_required:

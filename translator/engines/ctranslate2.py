@@ -1,8 +1,8 @@
 """Search with CTranslate2. Its translations are those of our own search, up to the rounding of float32.
 
 Both searches keep the same hypotheses and stop by the same rule when scores are divided by the length. CTranslate2
-knows one maximum length for a batch and other rules at the shortest and longest length, so it searches without limits
-of its own; a sentence in which one of them matters, or with a forced prefix, is left to torch.
+only has one maximum length per batch, and other rules at the minimum and maximum length, so it searches without these
+limits; sentences for which a limit matters, or that have a forced prefix, are left to torch.
 """
 
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ class CTranslate2Engine:
     def _search(
         self, sources: Sequence[Sequence[int]], limits: Sequence[tuple[int, int]], options: SearchOptions
     ) -> list[list[Hypothesis] | None]:
-        """The same for sources that have positions enough, with the limits of their outputs' lengths."""
+        """Like `find`, for sources that fit the table of positions and the length limits of their outputs."""
         is_greedy = options.beam_size == 1
         results = self.translator.translate_batch(
             [[self.source_pieces[piece] for piece in source[:-1]] for source in sources],

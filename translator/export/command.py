@@ -97,8 +97,8 @@ def _sample_pairs(options: argparse.Namespace, loaded: LoadedRun) -> Sequence[tu
         references: list[str | None] = [*read_lines(options.reference)] if options.reference else [None] * len(lines)
         if len(references) != len(lines):
             raise UserError(
-                f"--reference {options.reference}: has {len(references)} lines and --sample {len(lines)}; give a line "
-                "for each"
+                f"--reference {options.reference}: has {len(references)} lines, but --sample has {len(lines)}; give "
+                "one reference per line"
             )
         return list(zip(lines, references, strict=True))
     try:

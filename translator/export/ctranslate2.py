@@ -61,7 +61,7 @@ def write(run: LoadedRun, folder: Path, quantization: str = "float32") -> None:
     write_json(folder / TRANSLATION, settings)
 
 
-# ---- translating with what was written ----
+# ---- translating with the exported model ----
 
 
 class ExportedModel:

@@ -22,7 +22,7 @@ ACTIVATIONS = {
     "swiglu": common_spec.Activation.SWISH,  # applied to the gate, which multiplies the values
 }
 MAX_POSITIONS = 4_096  # CTranslate2 refuses longer sentences where positions come from a table
-NEVER = -1e4  # bias of pieces that are never to be written; representable in float16
+NEVER = -1e4  # bias of pieces that must never be generated; representable in float16
 
 
 def convert(
@@ -35,7 +35,7 @@ def convert(
 ) -> None:
     """Writes the model to a folder that `ctranslate2.Translator` can open.
 
-    The pieces `never` have a bias with which no search can choose them, and the others share their probability.
+    The pieces in `never` get so low a bias that no search can choose them; the others share their probability.
     """
     spec = specification(model, source_pieces, target_pieces, never)
     spec.validate()
@@ -85,20 +85,22 @@ def specification(
 
 
 def supported(model: Seq2Seq) -> Transformer:
-    """The model, refused if CTranslate2 cannot express it."""
+    """The model; raises a UserError if CTranslate2 cannot represent it."""
     if not isinstance(model, Transformer):
         raise UserError("model: CTranslate2 has no LSTM with attention; give the run of a Transformer")
     attention = model.decoder[0].self_attention
     assert isinstance(attention, MultiHeadAttention)
     if not attention.is_scaled_dot:
-        raise UserError("model.score: CTranslate2 knows the scaled dot product only; give a run with score=scaled_dot")
+        raise UserError(
+            "model.score: CTranslate2 only supports the scaled dot product; give a run with score=scaled_dot"
+        )
     if model.decoder_bias is not None:
-        raise UserError("model.positions=relative: not converted to CTranslate2; give a run with other positions")
+        raise UserError("model.positions=relative: cannot be converted to CTranslate2; give a run with other positions")
     return model
 
 
 def _empty_specification(num_encoder_layers: int, layers: Sequence[DecoderLayer]) -> transformer_spec.TransformerSpec:
-    """A specification of this architecture, made of its two sides, since `from_config` drops rotary positions."""
+    """An empty specification, built from encoder and decoder because `from_config` drops rotary positions."""
     attention, residual, feedforward = layers[0].self_attention, layers[0].self_residual, layers[0].feedforward
     options = {
         "pre_norm": residual.pre_norm,
@@ -139,7 +141,7 @@ def _set_norm(spec: model_spec.LayerSpec, norm: nn.Module) -> None:
 
 
 def _set_positions(spec: model_spec.LayerSpec, positions: nn.Module, size: int) -> None:
-    """Fills the table of positions, where there is one."""
+    """Fills the table of positions, if there is one."""
     if not hasattr(spec, "position_encodings"):
         return
     if isinstance(positions, SinusoidalPositions | LearnedPositions):

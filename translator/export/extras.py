@@ -1,4 +1,4 @@
-"""The optional libraries, with one line that says what to install where one is missing."""
+"""Loads modules that need optional libraries; if one is missing, a one-line error says what to install."""
 
 import importlib
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""The folder that an export is written to: never one with somebody's files, and complete or not there at all."""
+"""The folder that an export is written to: it never replaces other files, and it is either complete or absent."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def export_folder(folder: Path, details: dict[str, Any]) -> Iterator[Path]:
         yield temporary
         write_json(temporary / DESCRIPTION, details | {"files": sorted(_files(temporary) | {DESCRIPTION})})
         flush_folder(temporary)
-        check_free(folder)  # somebody may have put files there in the meantime
+        check_free(folder)  # other files may have appeared there in the meantime
         earlier = place.with_name(f".tmp-{place.name}-replaced-{os.getpid()}")
         if Path.cwd().is_relative_to(place):  # the folder that the user's shell is in must not be replaced
             _exchange_contents(place, temporary, earlier)
@@ -54,9 +54,9 @@ def export_folder(folder: Path, details: dict[str, Any]) -> Iterator[Path]:
 
 
 def _exchange(folder: Path, place: Path, temporary: Path, earlier: Path) -> None:
-    """Renames what is at the place, if anything, to `earlier`, and the temporary folder to the place.
+    """Renames the folder at `place`, if there is one, to `earlier`, and the temporary folder to `place`.
 
-    What is in the way is looked at under its new name, where nobody else writes, and put back if it is not ours.
+    The old folder is checked under its new name, where nobody else writes, and moved back if it is not an export.
     """
     if place.exists():
         place.rename(earlier)
@@ -69,12 +69,12 @@ def _exchange(folder: Path, place: Path, temporary: Path, earlier: Path) -> None
             earlier.rename(place)
         elif place.exists() and isinstance(error, OSError):
             kept = f"; the earlier export is in {earlier}" if earlier.exists() else ""
-            raise UserError(f"-o {folder}: somebody else has just written there{kept}; give a new folder") from None
+            raise UserError(f"-o {folder}: another process has just written there{kept}; give a new folder") from None
         raise
 
 
 def _exchange_contents(place: Path, temporary: Path, earlier: Path) -> None:
-    """The same file by file; the description, without which the rest is no export, comes last."""
+    """Like `_exchange`, but file by file; the description, which makes the folder an export, comes last."""
     earlier.mkdir()
     for path in list(place.iterdir()):
         path.rename(earlier / path.name)
@@ -94,7 +94,7 @@ def translation_settings(config: "Config") -> dict[str, Any]:
 
 
 def save_sentencepiece(tokenizer: Tokenizer, folder: Path) -> None:
-    """Writes a SentencePiece model for each language; they are the same where the vocabulary is."""
+    """Writes a SentencePiece model for each language; with a joint vocabulary they are the same."""
     for name, model in zip(SENTENCEPIECE_FILES, (tokenizer.source_model, tokenizer.target_model), strict=True):
         (folder / name).write_bytes(model)
 

@@ -1,8 +1,9 @@
 """Our Transformer as a model of Hugging Face's `transformers`, which loads it without remote code.
 
-Pegasus has our pre-norm layers and Marian our post-norm ones. Both add sinusoidal positions whose sines fill the first
-half of the dimensions and whose cosines fill the second; ours alternate. The order of the dimensions of the residual
-stream is arbitrary, so all matrices are permuted to theirs. Learned positions are stored in place of the sinusoids.
+Pegasus has the same layers as our pre-norm model, and Marian the same as our post-norm model. Both add sinusoidal
+positions whose sines fill the first half of the dimensions and whose cosines fill the second; ours alternate. The order
+of the dimensions of the residual stream is arbitrary, so all matrices are permuted to match. Learned positions are
+stored in place of the sinusoids.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ from translator.runs.loading import LoadedRun
 from translator.schema.decode import LengthPenalty, SearchOptions
 
 MAX_POSITIONS = 1_024  # or more, where more are learned
-NEVER = -1e4  # bias of rows that fill up the smaller of two vocabularies
+NEVER = -1e4  # bias of the rows that pad the smaller of two vocabularies
 PACKAGES = "transformers torch"
 USAGE = """
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -70,29 +71,31 @@ def write(run: LoadedRun, folder: Path) -> None:
 
 
 def supported(model: Seq2Seq) -> Transformer:
-    """The model, refused if no class of `transformers` computes the same."""
+    """The model; raises a UserError if no class in `transformers` computes the same function."""
     if not isinstance(model, Transformer):
         raise UserError("model: transformers has no LSTM with attention; give the run of a Transformer")
     layer = model.decoder[0]
     assert isinstance(layer, DecoderLayer)
-    remedy = "has no class in transformers; use --to ctranslate2, or a run with"
+    remedy = "transformers has no encoder–decoder with it; use --to ctranslate2, or a run with"
     if not layer.self_attention.is_scaled_dot:
-        raise UserError("model.score: transformers knows the scaled dot product only; give a run with score=scaled_dot")
+        raise UserError(
+            "model.score: transformers only supports the scaled dot product; give a run with score=scaled_dot"
+        )
     if layer.self_attention.rotary is not None:
-        raise UserError(f"model.positions=rotary: an encoder–decoder with it {remedy} positions=sinusoidal")
+        raise UserError(f"model.positions=rotary: {remedy} positions=sinusoidal")
     if model.decoder_bias is not None:
         raise UserError(
-            "model.positions=relative: T5 has it, but without our biases; give a run with positions=sinusoidal"
+            "model.positions=relative: only T5 has it, and T5's layers have no biases; use positions=sinusoidal"
         )
     if isinstance(layer.self_residual.norm, nn.RMSNorm):
-        raise UserError(f"model.norm=rms: an encoder–decoder with it {remedy} norm=layer")
+        raise UserError(f"model.norm=rms: {remedy} norm=layer")
     if layer.feedforward.activation == "swiglu":
-        raise UserError(f"model.activation=swiglu: an encoder–decoder with it {remedy} activation=relu")
+        raise UserError(f"model.activation=swiglu: {remedy} activation=relu")
     return model
 
 
 def make_configuration(model: Transformer) -> PreTrainedConfig:
-    """The configuration of the class that computes the same."""
+    """The configuration of the class that computes the same function."""
     layer = model.decoder[0]
     assert isinstance(layer, DecoderLayer)
     embeddings, positions = model.embeddings, model.target_positions
@@ -154,7 +157,7 @@ def _embeddings(model: Transformer, configuration: PreTrainedConfig, order: Tens
     embeddings, num_rows = model.embeddings, configuration.vocab_size
 
     def filled(weight: Tensor) -> Tensor:
-        """With rows of zeros up to the size of the larger vocabulary."""
+        """The matrix, padded with rows of zeros up to the size of the larger vocabulary."""
         return nn.functional.pad(weight[:, order], (0, 0, 0, num_rows - weight.shape[0]))
 
     bias = torch.full((1, num_rows), NEVER)
@@ -163,7 +166,7 @@ def _embeddings(model: Transformer, configuration: PreTrainedConfig, order: Tens
     if _are_all_tied(model):
         yield "model.shared.weight", filled(embeddings.target.weight)
         return
-    if isinstance(configuration, PegasusConfig):  # which has this matrix, used or not
+    if isinstance(configuration, PegasusConfig):  # which has this matrix even if it is unused
         yield "model.shared.weight", filled(embeddings.target.weight)
     yield "model.encoder.embed_tokens.weight", filled(embeddings.source.weight)
     yield "model.decoder.embed_tokens.weight", filled(embeddings.target.weight)
@@ -217,7 +220,7 @@ def _falls_back_to_bytes(run: LoadedRun) -> bool:
 
 
 def _generation(options: SearchOptions, has_unknown: bool) -> GenerationConfig:
-    """The run's search, as far as `generate` has it; GNMT's length penalty becomes that by length."""
+    """The run's search options, as far as `generate` supports them; GNMT's length penalty becomes a power of length."""
     penalty = 0.0 if options.length_penalty is LengthPenalty.none else options.alpha
     return GenerationConfig(
         pad_token_id=PAD,
@@ -232,11 +235,11 @@ def _generation(options: SearchOptions, has_unknown: bool) -> GenerationConfig:
     )
 
 
-# ---- translating with what was written ----
+# ---- translating with the exported model ----
 
 
 def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
-    """Translations by `transformers` alone, as users of the folder get them."""
+    """Translations made with `transformers` alone, as users of the folder will make them."""
     disable_progress_bar()
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     has_two = (folder / TARGET_TOKENIZER).is_dir()

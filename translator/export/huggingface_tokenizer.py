@@ -15,8 +15,8 @@ from translator.ids import BOS, EOS, PAD, UNK
 
 TARGET_TOKENIZER = "target_tokenizer"  # the folder of the second one
 NOT_IN_TEXT = -1e6  # score of pieces that no text is split into: control pieces and bytes
-# The unigram model of `tokenizers` would still read such a piece where a text has its name. It does not read across
-# this place within the name.
+# The unigram model of `tokenizers` would still produce such a piece if its name occurred in a text, so text is split
+# within such names.
 _WITHIN_NAMES = r"<(?=pad>|unk>|s>|/s>|0x[0-9A-F]{2}>)"
 # As in `normalize_text`.
 _TO_SPACE = r"[\x{00}-\x{1F}\x{7F}-\x{9F}\x{2028}\x{2029}]"
@@ -76,12 +76,12 @@ def _model(kind: str, processor: sentencepiece.SentencePieceProcessor, pieces: l
         ]
         return models.Unigram(scores, unk_id=UNK, byte_fallback=has_bytes)
     numbers = {piece: number for number, piece in enumerate(pieces)}
-    merges = _merges(processor, pieces) if kind == "bpe" else []  # characters are never joined
+    merges = _merges(processor, pieces) if kind == "bpe" else []  # characters are never merged
     return models.BPE(vocab=numbers, merges=merges, unk_token=pieces[UNK], fuse_unk=True, byte_fallback=has_bytes)
 
 
 def _merges(processor: sentencepiece.SentencePieceProcessor, pieces: list[str]) -> list[tuple[str, str]]:
-    """Every way to make a piece of two others, in the order in which SentencePiece prefers the results."""
+    """Every way to merge two pieces into another, in the order in which SentencePiece prefers the results."""
     text_pieces = {piece for number, piece in enumerate(pieces) if not _is_special(processor, number)}
     ranked = []
     for number, piece in enumerate(pieces):

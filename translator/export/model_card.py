@@ -11,8 +11,8 @@ from translator.schema.data import DemoDataConfig, HubDataConfig, TextDataConfig
 
 # The part of the normalisation that matters for ordinary text, as code.
 NORMALIZED_LINE = '" ".join(unicodedata.normalize("NFC", line).split())'
-_NORMALIZATION = "Unicode NFC, and one space for all white space."
-BY_PROGRAM = f"Text is normalised as in the program before it is split into pieces: {_NORMALIZATION}"
+_NORMALIZATION = "Unicode NFC, with white space reduced to single spaces."
+BY_PROGRAM = f"Normalise text before splitting it into pieces, as the program above does: {_NORMALIZATION}"
 BY_TOKENIZER = f"The tokenizer normalises text by itself: {_NORMALIZATION}"
 LIBRARIES = {"ctranslate2": "ctranslate2", "huggingface": "transformers", "onnx": "onnx"}
 
@@ -30,8 +30,8 @@ def model_card(
 ) -> str:
     """The card of an export to `target`.
 
-    `usage` is a Python program and `checks` are the results of verification; `normalization` says who normalises text,
-    if the run does.
+    `usage` is a Python program and `checks` are the results of verification; `normalization`, which says where text is
+    normalised, is left out if the run does not normalise.
     """
     source_language, target_language = config.data.source, config.data.target
     front_matter = "\n".join(
@@ -66,7 +66,7 @@ def model_card(
 
 
 def line_program(program: str, *, normalizes: bool) -> str:
-    """The program as it is, or without the normalisation of its lines."""
+    """The program as it is, or without the normalisation of lines."""
     if normalizes:
         return program
     return program.replace("import unicodedata\n\n", "").replace(NORMALIZED_LINE, "line")
@@ -101,7 +101,7 @@ def _score_table(figures: dict[str, Any]) -> str:
                     rows.append(f"| {name_of_set} | {metric.label} | {scores[name]:.2f} | `{signature}` |")
     if not rows:
         return "The run has no scores: its training has not finished."
-    return "\n".join(["| set | metric | score | signature of sacreBLEU |", "| --- | --- | --- | --- |", *rows])
+    return "\n".join(["| set | metric | score | sacreBLEU signature |", "| --- | --- | --- | --- |", *rows])
 
 
 def _describe_data(config: Config) -> str:
@@ -110,6 +110,6 @@ def _describe_data(config: Config) -> str:
     if isinstance(data, DemoDataConfig):
         return f"The generated demo corpus of `translator`, {data.num_train:,} training pairs."
     if isinstance(data, HubDataConfig):
-        return f"`{data.path}`" + (f" ({data.name})" if data.name else "") + " of the Hugging Face hub."
+        return f"`{data.path}`" + (f" ({data.name})" if data.name else "") + " on the Hugging Face Hub."
     assert isinstance(data, TextDataConfig)
     return "Training files: " + ", ".join(f"`{Path(prefix).name}`" for prefix in data.train_prefixes) + "."

@@ -28,7 +28,7 @@ from translator.models.transformer_layers import DecoderLayer, EncoderLayer
 from translator.runs.loading import LoadedRun
 
 MAX_POSITIONS = 1_024  # longest source and longest output
-HIDDEN = -1e9  # score of what may not be attended to
+HIDDEN = -1e9  # attention score of masked positions
 PACKAGES = "onnxruntime sentencepiece numpy"
 USAGE = """
 import unicodedata
@@ -80,15 +80,17 @@ def usage(run: LoadedRun) -> str:
 
 
 def supported(model: Seq2Seq) -> Transformer:
-    """The model, refused if its graphs are not written here."""
+    """The model; raises a UserError if it cannot be exported."""
     if not isinstance(model, Transformer):
         raise UserError("model: only Transformers are exported to ONNX; give the run of a Transformer")
     attention = model.decoder[0].self_attention
     assert isinstance(attention, MultiHeadAttention)
     if not attention.is_scaled_dot:
-        raise UserError("model.score: exported to ONNX with the scaled dot product only; give such a run")
+        raise UserError(
+            "model.score: only the scaled dot product can be exported to ONNX; give a run with score=scaled_dot"
+        )
     if model.decoder_bias is not None:
-        raise UserError("model.positions=relative: not exported to ONNX; give a run with other positions")
+        raise UserError("model.positions=relative: cannot be exported to ONNX; give a run with other positions")
     return model
 
 
@@ -194,7 +196,7 @@ class EncoderGraph(_Graph):
         self.decoder_layers = model.decoder
 
     def forward(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """Sources (B, S) to keys and values of the attention to them, both (L, B, H, S, D/H)."""
+        """Sources (B, S) to the keys and values of cross-attention, both (L, B, H, S, D/H)."""
         mask = (source != PAD)[:, None, None, :]  # (B, 1, 1, S)
         x, places = self.embed(source, 0)
         for layer in self.layers:
@@ -252,10 +254,10 @@ class DecoderStepGraph(_Graph):
         return result
 
 
-# ---- translating with what was written ----
+# ---- translating with the exported model ----
 
 
 def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
-    """Translations by onnxruntime, under our own greedy or beam search."""
+    """Translations made with onnxruntime and our own greedy or beam search."""
     tokenizer = Tokenizer("onnx", [(folder / name).read_bytes() for name in SENTENCEPIECE_FILES])
     return LineTranslator(OnnxModel(folder), tokenizer, options=search_options(search)).translate(lines)

@@ -28,7 +28,7 @@ class OnnxState(State):
 
 
 class OnnxModel(Seq2Seq):
-    """It can search, and nothing else."""
+    """A model that can only be used for search."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -66,11 +66,11 @@ class OnnxModel(Seq2Seq):
         return Step(torch.from_numpy(logits), OnnxState(state.source, state.cross, (keys, values)))
 
     def forward(self, *arguments: Any, **options: Any) -> Decoded:
-        raise TypeError("an exported model is not trained")
+        raise TypeError("an exported model cannot be trained")
 
     @property
     def output_weight(self) -> Tensor:
-        raise TypeError("an exported model is not trained")
+        raise TypeError("an exported model cannot be trained")
 
     @property
     def output_bias(self) -> Tensor | None:

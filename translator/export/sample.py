@@ -14,7 +14,7 @@ from translator.runs.loading import LoadedRun
 from translator.runs.translation import normalization, translation_options
 from translator.schema.decode import LengthPenalty, SearchOptions
 
-MAX_LENGTH = 200  # pieces of an output; sentences that get there are not compared
+MAX_LENGTH = 200  # pieces of an output; sentences that reach it are not compared
 BATCH_TOKENS = 2_048
 TIE = 1e-5  # of log-probability per piece: two outputs this close are equally good to the precision of float32
 
@@ -37,7 +37,7 @@ Translate = Callable[[Sequence[str], SampleSearch], list[str]]
 
 @dataclass(frozen=True)
 class Sample:
-    """Normalised, non-blank lines that the model takes in one part, with their references where there are any."""
+    """Normalised, non-blank lines that need not be split, with their references if there are any."""
 
     lines: list[str]
     references: list[str] | None
@@ -66,7 +66,8 @@ class Comparison:
         if self.num_unfinished:
             text += f"; {self.num_unfinished} longer than {self.search.max_length} pieces not compared"
         if self.bleu:
-            text += f"; BLEU {self.bleu[0]:.2f} here, {self.bleu[1]:.2f} there ({self.bleu[1] - self.bleu[0]:+.2f})"
+            before, after = self.bleu
+            text += f"; BLEU {before:.2f} before the export, {after:.2f} after it ({after - before:+.2f})"
         return text
 
 
@@ -81,13 +82,15 @@ def make_sample(run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: i
             fitting.append((line, reference))
     chosen = [fitting[number * len(fitting) // most] for number in range(most)] if len(fitting) > most else fitting
     if not chosen:
-        raise UserError("--sample: has no line that the model translates in one part; give ordinary sentences")
+        raise UserError(
+            "--sample: has no line that is neither blank nor too long for the model; give ordinary sentences"
+        )
     references = [reference for _, reference in chosen if reference is not None]
     return Sample([line for line, _ in chosen], references if len(references) == len(chosen) else None)
 
 
 def search_options(search: SampleSearch) -> SearchOptions:
-    """The same for our own search."""
+    """The options of the same search in our own code."""
     return SearchOptions(
         beam_size=search.beam_size,
         length_penalty=LengthPenalty.average,

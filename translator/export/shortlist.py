@@ -1,6 +1,6 @@
-"""A lexical shortlist: for every source piece the few target pieces it can be translated by.
+"""A lexical shortlist: the few target pieces that each source piece may be translated to.
 
-CTranslate2 then computes logits of the pieces that the sentences of a batch can need, not of the whole vocabulary.
+CTranslate2 then computes logits only for the pieces that the sentences of a batch may need.
 Translation probabilities come from IBM Model 1 (Brown et al. 1993, section 4.1) on the pieces of the training corpus:
 
     t(f | e) ∝ Σ_pairs Σ_positions of f  t(f | e) / Σ_e' t(f | e')
@@ -71,7 +71,7 @@ def translation_table(
 
 
 def _encoded(pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The pieces of as many pairs from the beginning as there is room for."""
+    """The pieces of the first pairs, until MOST_LINKS is reached."""
     sources: list[np.ndarray] = []
     targets: list[np.ndarray] = []
     num_links = 0

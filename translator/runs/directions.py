@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from translator.config import Config
 from translator.data.examples import Reading, language_tag, tag_piece
 from translator.data.tokenizer import Tokenizer
-from translator.errors import UserError
+from translator.errors import OptionError
 from translator.schema.data import Directions
 
 
@@ -48,4 +48,4 @@ def choose_direction(config: Config, tokenizer: Tokenizer, to: str | None, run: 
         if to in (None, direction.target):
             return direction
     possible = " or ".join(direction.target for direction in directions)
-    raise UserError(f"--to {to}: {run} translates into {possible} only; give that, or a run that was trained for {to}")
+    raise OptionError("to", to, f"{run} translates into {possible} only; give that, or a run that was trained for {to}")

@@ -31,8 +31,8 @@ def point_latest(run: RunDirectory) -> None:
         _remove_abandoned(latest)
         if _is_a_run(latest):
             return  # somebody's own run of that name
-        if strangers := _strangers(latest):
-            logger.warning("%s: does not lead to this run, because %s is in it; move it away", latest, strangers[0])
+        if others := _other_files(latest):
+            logger.warning("%s: does not lead to this run, because %s is in it; move it away", latest, others[0])
             return
         try:
             _make_links(run, new)
@@ -84,7 +84,7 @@ def _is_a_run(path: Path) -> bool:
     return not path.is_symlink() and RunDirectory(path).manifest.exists() and not _linked_run(path)
 
 
-def _strangers(folder: Path) -> list[str]:
+def _other_files(folder: Path) -> list[str]:
     """What somebody has put into a folder of links, apart from the hidden files of file managers."""
     if folder.is_symlink() or not folder.is_dir():
         return []

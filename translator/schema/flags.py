@@ -33,15 +33,16 @@ def given(namespace: argparse.Namespace, schema: type[Options]) -> dict[str, Any
 
 
 @contextmanager
-def naming_flags(schema: type[Options]) -> Iterator[None]:
-    """A value that `Options.changed` refuses is refused by its flag, which is what the user typed."""
-    flags = {one.name: flag(one) for one in fields(schema)}
+def naming_flags(schema: type[Options], *others: str) -> Iterator[None]:
+    """An error about an option of the schema, or one of the others, names its flag, which is what the user typed."""
+    flags = {one.name: flag(one) for one in fields(schema)} | {name: f"--{name}" for name in others}
     try:
         yield
     except OptionError as error:
         if error.option not in flags:
             raise
-        raise UserError(f"{flags[error.option]} {error.value}: {error.remedy}") from error
+        given_as = flags[error.option] if error.value is True else f"{flags[error.option]} {error.value}"
+        raise UserError(f"{given_as}: {error.remedy}") from error
 
 
 def flag(option: "Field[Any]") -> str:

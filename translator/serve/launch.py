@@ -54,7 +54,7 @@ def _load(options: argparse.Namespace) -> list[Model]:
     models: list[Model] = []
     folder_of: dict[tuple[str, str], Path] = {}
     for folder in options.model or [DEFAULT_MODEL]:
-        with naming_flags(SearchOptions):
+        with naming_flags(SearchOptions, "device", "engine", "int8"):
             found = [_load_exported(folder, options)] if is_exported(folder) else _load_run(folder, options)
         for model in found:
             languages = model.source, model.target
