@@ -359,6 +359,20 @@ def test_refusals_are_shown_in_words(
     assert all(FAILED in complaint for complaint in visit.complaints)
 
 
+def test_a_model_without_details_still_translates(browser: Any, site: RunningServer) -> None:
+    visit = Visit(browser, f"{site.url}/")
+    refuse = {"status": 400, "json": {"error": "details: an exported model has none; serve the run itself"}}
+    visit.page.route("**/v1/translate", lambda route: route.fulfill(**refuse), times=1)
+    visit.type("One two. Three.\n\nfour")
+    visit.expect("One two. Three.four")
+    assert "cannot be looked into" in visit.page.inner_text("#message")
+    assert not visit.page.is_visible("#result")
+    visit.translate("five")
+    assert ["details" in question for question in visit.questions] == [True, False, False]
+    visit.context.close()
+    assert all(FAILED in complaint for complaint in visit.complaints)
+
+
 def test_a_server_that_has_gone_and_come_back(browser: Any, site: RunningServer) -> None:
     visit = Visit(browser, f"{site.url}/")
     visit.translate()

@@ -30,7 +30,7 @@
         lines = await Service.translate(own, { ...asked, wanted: own.map((_, n) => (n === chosen ? [...state.open].sort() : [])) });
         render();
       }
-      say("");
+      say(Service.note());
       find("translation").classList.remove("waiting");
     } catch (error) {
       if (error.name === "AbortError") return undefined; // a newer question is on its way

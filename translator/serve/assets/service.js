@@ -6,12 +6,13 @@ const Service = (() => {
   const MOST_KEPT = 300; // lines whose answers are remembered
   const kept = new Map();
   let running = null;
+  let hasDetails = true; // an exported model translates, but cannot be looked into
 
   // What went wrong, in words; `retry` says after how many seconds to try again by itself.
   class Problem extends Error {
-    constructor(text, { retry = 0, needsKey = false } = {}) {
+    constructor(text, { retry = 0, needsKey = false, isAboutDetails = false } = {}) {
       super(text);
-      Object.assign(this, { retry, needsKey });
+      Object.assign(this, { retry, needsKey, isAboutDetails });
     }
   }
 
@@ -31,13 +32,13 @@ const Service = (() => {
       throw new Problem(`The server is busy (${reason}). This page tries again in ${seconds} s.`, { retry: seconds });
     }
     if (response.status === 401 || response.status === 403) throw new Problem(`The server refuses: ${reason}.`, { needsKey: true });
-    if (response.status < 500) throw new Problem(`This cannot be translated: ${reason}.`);
+    if (response.status < 500) throw new Problem(`This cannot be translated: ${reason}.`, { isAboutDetails: reason.startsWith("details:") });
     throw new Problem(`The server has failed: ${reason}.`);
   }
 
   function ask(text, { pair, key, prefixes, wanted }, signal) {
     const [source, target] = pair.split(">");
-    const body = {
+    const body = !hasDetails ? { text, source, target } : {
       text, source, target,
       details: { runners_up: NUM_RUNNERS_UP, heads: wanted.includes("heads"), beam: wanted.includes("beam") },
       ...(prefixes.some(Boolean) ? { prefix: prefixes } : {}),
@@ -45,6 +46,23 @@ const Service = (() => {
     };
     const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
     return getJson("v1/translate", { method: "POST", headers, body: JSON.stringify(body), signal });
+  }
+
+  // What is known of each of these lines; without details, the translations alone.
+  async function look(lines, own, signal) {
+    try {
+      const answer = await ask(lines.join("\n"), own, signal);
+      if (!hasDetails) {
+        const texts = answer.text.split("\n");
+        return lines.map((line, n) => ({ source: line, text: texts[n] ?? "", segments: [] }));
+      }
+      if (answer.sentences?.length !== lines.length && !signal.aborted) throw new Problem("The server has failed: its answer does not fit the question.");
+      return (answer.sentences ?? []).map((sentence) => sentence.details);
+    } catch (error) {
+      if (!error.isAboutDetails || !hasDetails) throw error;
+      hasDetails = false;
+      return look(lines, own, signal);
+    }
   }
 
   const keyOf = (line, pair, prefixes) => JSON.stringify([pair, line, prefixes]);
@@ -71,11 +89,10 @@ const Service = (() => {
     const groups = [missing.filter(isPlain), ...missing.filter((n) => !isPlain(n)).map((n) => [n])].filter((group) => group.length);
     for (const group of groups) {
       const own = { pair, key, prefixes: prefixes[group[0]] ?? [], wanted: wanted[group[0]] ?? [] };
-      const answer = await ask(group.map((n) => lines[n]).join("\n"), own, signal);
+      const seen = await look(group.map((n) => lines[n]), own, signal);
       if (signal.aborted) throw new DOMException("too late", "AbortError");
-      if (answer.sentences?.length !== group.length) throw new Problem("The server has failed: its answer does not fit the question.");
       group.forEach((n, i) => {
-        found[n] = remember(keyOf(lines[n], pair, own.prefixes), own.wanted, answer.sentences[i].details);
+        found[n] = remember(keyOf(lines[n], pair, own.prefixes), own.wanted, seen[i]);
       });
     }
     return found;
@@ -90,5 +107,7 @@ const Service = (() => {
     return { pairs, needsKey: Boolean(own.keyRequired), pair: pairs.some(([value]) => value === first) ? first : pairs[0]?.[0] };
   }
 
-  return { translate, settings, Problem };
+  const note = () => (hasDetails ? "" : "This server has an exported model, which translates but cannot be looked into.");
+
+  return { translate, settings, note, Problem };
 })();
