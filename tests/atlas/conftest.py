@@ -45,10 +45,15 @@ def trained(atlas_run: Path) -> TrainedRun:
 
 
 @pytest.fixture(scope="session")
-def head_figures(trained: TrainedRun) -> dict[str, Any]:
-    """Of the first two sentences, so that the many translations take no time."""
+def with_two_sentences(trained: TrainedRun) -> TrainedRun:
+    """Short ones, so that translating them many times takes a moment."""
     whole = trained.held_out
     assert whole is not None
     assert whole.gold is not None
     few = HeldOut(whole.name, whole.sources[:2], whole.references[:2], "en", "de", whole.gold[:2])
-    return measure_heads(TrainedRun(trained.folder, trained.config, trained.translator, few), quick=True)
+    return TrainedRun(trained.folder, trained.config, trained.translator, few)
+
+
+@pytest.fixture(scope="session")
+def head_figures(with_two_sentences: TrainedRun) -> dict[str, Any]:
+    return measure_heads(with_two_sentences, quick=True)

@@ -122,7 +122,8 @@ def greedy(model: Transformer, source: list[int], longest: int) -> list[int]:
     return [piece for piece in written[1:] if piece != EOS]
 
 
-def test_bleu_without_heads_is_that_of_a_search_without_them(trained: TrainedRun) -> None:
+def test_bleu_without_heads_is_that_of_a_search_without_them(with_two_sentences: TrainedRun) -> None:
+    trained = with_two_sentences
     (held_out, _), model = sample(trained, 2, "--run"), trained.translator.model
     assert isinstance(model, Transformer)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
