@@ -1,6 +1,7 @@
 """`augment`: a run translates text, and a corpus to train on is made of it. The model copies, in capitals."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,6 +77,13 @@ def test_forward_translations_are_the_targets_and_may_be_several(augment: Augmen
     assert len(set(pairs)) == len(pairs)
 
 
+def test_a_run_with_both_directions_makes_corpora_for_both(augment: Augment, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "run")
+    make_small_run(tmp_path / "run", tmp_path, both_directions=True)
+    assert augment("--kind", "back", "text", "-o", "back", "--to", "en", "--quiet")[0] == 0
+    assert pairs_of(tmp_path / "back", "en", "de")[0] == ("A DOG RUNS", "a dog runs")
+
+
 def test_a_distilled_corpus_may_keep_what_is_closest_to_the_reference(augment: Augment, tmp_path: Path) -> None:
     arguments = ("--kind", "distill", "text", "--nbest", 4, "--beam", 4)
     assert augment(*arguments, "-o", "all", "--min-score", "-99")[0] == 0
@@ -144,6 +152,7 @@ def test_nothing_is_overwritten_without_being_asked(augment: Augment, tmp_path: 
         (["text", "--kind", "distill", "--reference", "train.de"], "has 20 lines and the text to translate has 6"),
         (["text", "--keep-share", "0"], "--keep-share 0: must be greater than 0"),
         (["text", "--max-ratio", "0.5"], "--max-ratio 0.5: must be at least 1, or 0 for no limit"),
+        (["text", "--to", "en"], "--to en: run translates into de only"),
         (["empty"], "empty: nothing to translate"),
     ],
 )

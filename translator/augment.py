@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from translator.command import Parser, exit_code
+from translator.command import Parser, add_direction, exit_code
 from translator.schema.augment import AugmentOptions, Kind
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="directory of a training run; given several times, the runs are an ensemble",
     )
+    add_direction(result)
     result.add_argument("-o", "--output", type=Path, required=True, metavar="PREFIX", help="of the files to write")
     result.add_argument("--resume", action="store_true", help="continue after an interruption")
     result.add_argument("--overwrite", action="store_true", help="replace files that are there already")

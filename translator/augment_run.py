@@ -20,6 +20,7 @@ from translator.command import say
 from translator.config import Config, load_file
 from translator.data.cleaning import Cleaning
 from translator.data.synthetic import Candidate, Selection, excluded_texts
+from translator.data.tokenizer import Tokenizer
 from translator.decoding.output import OutputFile, one_line, working_files
 from translator.errors import UserError
 from translator.files.atomic import atomic_file, write_json
@@ -27,7 +28,8 @@ from translator.files.destinations import STANDARD_STREAM, Destination, protect_
 from translator.files.explain import explain_write_errors
 from translator.files.fingerprints import fingerprint_file, sha256
 from translator.files.lines import count_lines, open_text, read_lines
-from translator.runs.directory import find_weights, git_commit, versions
+from translator.runs.directions import choose_direction
+from translator.runs.directory import RunDirectory, find_weights, git_commit, versions
 from translator.runs.latest import resolve_run
 from translator.schema.augment import AugmentOptions, Kind
 from translator.schema.flags import given, naming_flags
@@ -86,11 +88,13 @@ def run(options: argparse.Namespace) -> None:
     with naming_flags(AugmentOptions):
         choice = AugmentOptions().changed(**given(options, AugmentOptions))
     models = [resolve_run(model) for model in options.model]
-    weights = [find_weights(model) for model in models]
+    weights = [find_weights(model, f"--model {model}") for model in models]
     config = load_file(models[0] / "config.yaml")
-    languages = (config.data.source, config.data.target)
+    with naming_flags(AugmentOptions, "to"):
+        direction = choose_direction(config, Tokenizer.load(RunDirectory(models[0]).tokenizer), options.to, models[0])
+    languages = (direction.source, direction.target)
     if options.kind == Kind.back:  # the corpus is for a model of the other direction
-        languages = (config.data.target, config.data.source)
+        languages = (direction.target, direction.source)
     places = Places(options.output, *languages)
     _check_files(options, places)
     translator, settings = load_translator(options, models)
