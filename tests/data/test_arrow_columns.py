@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow
 import pytest
 
-from translator.data.arrow_columns import ArrowLengths, ArrowLists, split_by_part
+from translator.data.arrow_columns import ArrowLengths, ArrowLists
+from translator.data.row_parts import split_by_part
 
 SOURCES = [[1, 2, 3], [], [4], [5, 6], [], [7, 8, 9, 10]]
 TARGETS = [[-1], [-2, -3], [], [-4], [-5], []]

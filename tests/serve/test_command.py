@@ -109,7 +109,7 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], small_run: Pat
         (["--model", "nowhere"], "--model nowhere: no such directory; give the directory of a training run, "),
         (["--model", "RUN", "--model", "RUN"], "--model RUN: RUN translates en into de as well; give one model for"),
         (["--model", "RUN", "--api-keys", "nowhere"], "--api-keys nowhere: cannot be read (No such file or directory)"),
-        (["--model", "RUN", "--int8"], "--int8: torch computes in float32; add --engine ctranslate2"),
+        (["--model", "RUN", "--int8"], "--int8: the torch engine computes in float32; use the ctranslate2 engine"),
         (["--model", "RUN", "--nbest", "9", "--beam", "2"], "--nbest 9: a beam of 2 cannot give more hypotheses"),
     ],
     ids=str,

@@ -29,7 +29,6 @@ class SlowTranslator(Translator):
         **options: Any,
     ) -> "SlowTranslator":
         assert engine == "torch"
-        assert to is None
         tokenizer = ByteTokenizer()
         model = CopyModel(tokenizer.target_vocab_size)
         search = SearchOptions(beam_size=2).changed(**options)

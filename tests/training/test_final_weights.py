@@ -81,7 +81,7 @@ def test_a_damaged_best_checkpoint_gives_way_to_the_published_weights_or_the_nex
         assert result.final_weights == "update 4, the best by bleu"
         expected = best
     else:
-        assert result.final_weights == "update 6, the best by bleu of those kept (update 4 was better and is lost)"
+        assert result.final_weights == "update 6, the best by bleu of those kept (update 4 was better but is lost)"
         expected = load_file(tmp_path / "checkpoints/step-00000006/model.safetensors")
     assert result.final["bleu"] == (40.0 if is_published else 30.0)
     assert same(collect_weights(again.model), expected)

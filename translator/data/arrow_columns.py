@@ -6,11 +6,13 @@ which the next access maps them again.
 """
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow
+
+from translator.data.row_parts import split_by_part
 
 HEADERS_BETWEEN_RELEASES = 64
 LENGTHS_BETWEEN_RELEASES = 2**12
@@ -90,12 +92,3 @@ class ArrowLengths:
         for part in self.parts:
             assert isinstance(part.base, mmap.mmap)
             release(part.base)
-
-
-def split_by_part(sizes: Sequence[int], rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """For each part that contains some of the rows: its number, their positions in `rows`, their rows in the part."""
-    ends = np.cumsum(sizes)
-    part_of_row = np.searchsorted(ends, rows, side="right")
-    for part in np.unique(part_of_row).tolist():
-        positions = np.flatnonzero(part_of_row == part)
-        yield part, positions, rows[positions] - (ends[part] - sizes[part])

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from translator.data.arrow_columns import split_by_part
 from translator.data.batching import Lengths
+from translator.data.row_parts import split_by_part
 from translator.ids import EOS
 
 Rows = list[np.ndarray]

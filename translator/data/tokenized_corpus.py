@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from translator.data.arrow_columns import ArrowLengths, ArrowLists, release, split_by_part
+from translator.data.arrow_columns import ArrowLengths, ArrowLists, release
 from translator.data.examples import Table
 from translator.data.ragged_array import RaggedArray
+from translator.data.row_parts import split_by_part
 
 ARROW_NAME, DESCRIPTION_NAME = "pairs.arrow", "table.json"
 SOURCE_LENGTHS_NAME, TARGET_LENGTHS_NAME = "source_lengths.npy", "target_lengths.npy"

@@ -111,7 +111,7 @@ def join(
 
 
 def _attention_map(part: Part, rank: int, tokenizer: TextTokenizer) -> AttentionMap:
-    weights = part.forced[rank].attention
+    weights = part.forced[min(rank, len(part.forced) - 1)].attention
     assert weights is not None
     target_pieces = tokenizer.target_pieces([*part.hypothesis(rank).ids, EOS])
     return AttentionMap(tokenizer.source_pieces(part.ids), target_pieces, weights)

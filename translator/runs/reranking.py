@@ -34,7 +34,7 @@ def load_judge(languages: Languages, name: str, weight: float, device: torch.dev
     try:
         run = load_run(folder, device)
     except UserError as error:
-        raise UserError(f"--rerank {name}: {str(error).removeprefix(f'--model {folder}: ')}") from error
+        raise UserError(f"--rerank {name}: {str(error).removeprefix(f'{folder}: ')}") from error
     directions = {(one.source, one.target): one for one in directions_of(run.config, run.tokenizer)}
     direction = directions.get(languages) or directions.get(languages[::-1])
     if direction is None:

@@ -35,7 +35,7 @@ def _read(path: Path) -> dict[str, Any]:
         folder = resolve_run(path)
         loaded = load_run(folder, torch.device("cpu"))
     except UserError as error:
-        raise UserError(str(error).replace("--model", "--run")) from error
+        raise UserError(f"--run {error}") from error
     found = trained_positions(loaded.model) if isinstance(loaded.model, Transformer) else {}
     if not found:
         raise UserError(f"--run {path}: has no learned positions; train one with model.positions=learned or relative")
