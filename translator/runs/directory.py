@@ -169,10 +169,13 @@ def find_weights(run_dir: Path, given: str = "") -> Path:
     if not (run.config.is_file() and run.manifest.is_file()):
         raise UserError(f"{name}: not a training run, which would have config.yaml and manifest.json inside")
     run.read_manifest()
-    if not (run.tokenizer / "tokenizer.json").is_file():
-        raise UserError(f"{name}: the run has no tokenizer; it ended before training began, so train again")
-    if not run.weights.is_file():
-        raise UserError(f"{name}: the run has no weights yet; let it train until its first validation")
+    for path, too_early in (
+        (run.tokenizer / "tokenizer.json", "the run has no tokenizer; it ended before training began, so train again"),
+        (run.weights, "the run has no weights yet; let it train until its first validation"),
+    ):
+        if not path.is_file():
+            lost = f"{path.relative_to(run_dir)} is missing; restore it from a copy of the run, or train again"
+            raise UserError(f"{name}: {too_early if run.is_unfinished else lost}")
     return run.weights
 
 
