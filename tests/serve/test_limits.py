@@ -132,7 +132,7 @@ def test_paths_and_methods_that_are_not_there(server: RunningServer) -> None:
     answer = server.get("/nothing/here")
     assert (answer.status, answer.json) == (404, {"error": "no such path; see /spec"})
     answer = server.get("/translate")
-    assert (answer.status, answer.json) == (405, {"error": "this path has other methods; see /spec"})
+    assert (answer.status, answer.json) == (405, {"error": "method not allowed for this path; see /spec"})
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert set(server.get("/v2/nothing").json) == {"error", "message"}
 
@@ -188,7 +188,7 @@ def test_a_fault_is_answered_and_logged_without_the_text(caplog: pytest.LogCaptu
     model.translate = fail  # type: ignore[method-assign]
     with caplog.at_level(logging.DEBUG), running([model]) as server:
         answer = server.post("/translate", BODY | {"q": "confidential"})
-        assert (answer.status, answer.json) == (500, {"error": "the translation failed by a fault of the server"})
+        assert (answer.status, answer.json) == (500, {"error": "the translation failed because of an internal error"})
         assert (
             server.service.metrics.registry.get_sample_value("translator_errors_total", {"kind": "RuntimeError"}) == 1
         )
@@ -202,7 +202,7 @@ def test_a_fault_outside_the_queue_is_answered_too(
     with running([copier()]) as server:
         monkeypatch.setattr(service.Service, "check_texts", None)
         answer = server.post("/translate", BODY)
-        assert (answer.status, answer.json) == (500, {"error": "the request failed by a fault of the server"})
+        assert (answer.status, answer.json) == (500, {"error": "the request failed because of an internal error"})
         assert answer.headers["x-frame-options"] == dict(application.SAFETY)[b"x-frame-options"].decode()
     assert "TypeError at libretranslate.py" in caplog.text or "TypeError at service.py" in caplog.text
 

@@ -339,7 +339,7 @@ def test_a_link_leads_back_to_the_same_view(visit: Visit, browser: Any) -> None:
     [
         (429, "too many requests are waiting", "The server is busy (too many requests are waiting)"),
         (400, "text: too long", "This cannot be translated: text: too long."),
-        (500, "a fault", "The server has failed: a fault."),
+        (500, "a fault", "The server failed: a fault."),
     ],
 )
 def test_refusals_are_shown_in_words(
@@ -365,7 +365,7 @@ def test_a_model_without_details_still_translates(browser: Any, site: RunningSer
     visit.page.route("**/v1/translate", lambda route: route.fulfill(**refuse), times=1)
     visit.type("One two. Three.\n\nfour")
     visit.expect("One two. Three.four")
-    assert "cannot be looked into" in visit.page.inner_text("#message")
+    assert "has no details to show" in visit.page.inner_text("#message")
     assert not visit.page.is_visible("#result")
     visit.translate("five")
     assert ["details" in question for question in visit.questions] == [True, False, False]
