@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     )
     machine.add_argument("--int8", action="store_true", help="compute in 8 bits; faster, less exact; needs ctranslate2")
     machine.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")
-    machine.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    machine.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     return result
 
 
