@@ -66,7 +66,7 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--attention",
         type=Path,
         metavar="DIR",
-        help="write a page to look into the translations (index.html), and maps of attention: PNGs and maps.html",
+        help="write an interactive page of the translations (index.html) and attention maps (PNGs, maps.html)",
     )
     group.add_argument("--resume", action="store_true", help="continue an output that was interrupted")
     group.add_argument("--stream", action="store_true", help="answer every line as soon as it arrives")

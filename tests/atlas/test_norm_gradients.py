@@ -1,4 +1,4 @@
-"""Gradients before training, and what the chapters make of measured trainings."""
+"""Gradients before training, and how the chapters describe measured trainings."""
 
 import copy
 

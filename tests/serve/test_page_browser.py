@@ -79,7 +79,7 @@ def site(run: Path) -> Iterator[RunningServer]:
 
 
 class Visit:
-    """An opened page, and everything it complained of or asked elsewhere."""
+    """An opened page, and every error it logged or foreign request it made."""
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1100, "height": 900}, **options})
@@ -197,7 +197,7 @@ def test_ribbons_are_as_wide_as_the_weights(browser: Any, site: RunningServer, t
     assert visit.complaints == []
 
 
-def test_another_word_is_typed_and_the_rest_translated_anew(visit: Visit) -> None:
+def test_another_word_is_typed_and_the_rest_translated_again(visit: Visit) -> None:
     visit.translate()
     visit.unit("target", "dog").click()
     visit.page.fill("#choices input", "cat")
@@ -373,7 +373,7 @@ def test_a_model_without_details_still_translates(browser: Any, site: RunningSer
     assert all(FAILED in complaint for complaint in visit.complaints)
 
 
-def test_a_server_that_has_gone_and_come_back(browser: Any, site: RunningServer) -> None:
+def test_a_server_that_goes_away_and_comes_back(browser: Any, site: RunningServer) -> None:
     visit = Visit(browser, f"{site.url}/")
     visit.translate()
     visit.page.route("**/v1/translate", lambda route: route.abort("connectionrefused"), times=1)

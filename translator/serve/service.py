@@ -60,7 +60,7 @@ class Service:
     # ------------------------------------------------------------------------------------------------ before the queue
 
     async def parameters(self, request: Request) -> Parameters:
-        """The parameters of a request, which must not be too large or too slow, and needs a key if keys are required."""
+        """The parameters of a request, which must not be too large or too slow, and needs a key if there are keys."""
         try:
             async with asyncio.timeout(self.options.timeout):
                 parameters = await read_parameters(request, self.options.max_body)
