@@ -1,9 +1,9 @@
-"""Measures `translate-serve` on this machine: many clients at once against one, and twice what it can do for a while.
+"""Measures `translate-serve` on this machine: many clients at once compared with one, and a soak test.
 
     python scripts/bench_serve.py [--run DIR] [--text FILE] [--seconds S] [--clients N] [--soak MINUTES]
 
-The server runs as a process of its own on a free loopback port; the clients are coroutines of this process. With
---soak, requests then arrive at twice the rate that the clients reached: every one has to be answered, with a
+The server runs in its own process on a free loopback port; the clients are coroutines of this process. With
+--soak, requests then arrive at twice the rate that the clients reached: each must be answered, with a
 translation or with status 429, and the memory of the server must not grow. Without --run, a tiny model is trained.
 """
 
@@ -29,7 +29,7 @@ from bench_startup import train_tiny_run
 WANTED_RATIO = 3.0
 LONGEST_PHASE = 600.0  # seconds
 LONGEST_SOAK = 120.0  # minutes
-MOST_OPEN = 2_000  # requests of the soak under way at a time
+MOST_OPEN = 2_000  # unanswered requests at a time in the soak test
 ALLOWED_GROWTH = 0.05
 SENTENCES = [
     f"The {adjective} {noun} {verb} {place}."
@@ -67,7 +67,7 @@ class Client:
 
 @contextmanager
 def server(run: Path, arguments: list[str]) -> Iterator[tuple[int, psutil.Process]]:
-    """The port and the process of a server, which is ended at the end."""
+    """The port and the process of a server, which is stopped at the end."""
     command = [sys.executable, "-m", "translator.serve", "--model", str(run), "--port", "0", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -86,7 +86,7 @@ def server(run: Path, arguments: list[str]) -> Iterator[tuple[int, psutil.Proces
 
 
 async def closed_loop(port: int, num_clients: int, seconds: float, texts: list[str]) -> tuple[float, list[float]]:
-    """Requests per second of clients that each wait for their answers, and how long these took."""
+    """Requests per second of clients that each wait for their answers, and the response times."""
     times: list[float] = []
     source = cycle(texts)
     start = time.perf_counter()
@@ -105,7 +105,7 @@ async def closed_loop(port: int, num_clients: int, seconds: float, texts: list[s
 
 
 async def soak(port: int, process: psutil.Process, rate: float, seconds: float, texts: list[str]) -> bool:
-    """Sends requests at a fixed rate, whether or not the earlier ones are answered; whether all went well."""
+    """Sends requests at a fixed rate, whether or not earlier ones have been answered; returns whether all went well."""
     counts: Counter[str] = Counter()
     memory: list[int] = []
     idle: list[Client] = []
@@ -179,10 +179,14 @@ def limited(maximum: float) -> Callable[[str], float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, metavar="DIR", help="a finished run; without it a tiny one is trained")
-    parser.add_argument("--text", type=Path, metavar="FILE", help="sentences to send; default: some of our own")
-    parser.add_argument("--seconds", type=limited(LONGEST_PHASE), default=10.0, help="of each phase (default: 10)")
+    parser.add_argument("--text", type=Path, metavar="FILE", help="sentences to send; default: built-in ones")
+    parser.add_argument(
+        "--seconds", type=limited(LONGEST_PHASE), default=10.0, help="length of each phase (default: 10)"
+    )
     parser.add_argument("--clients", type=int, choices=range(2, 513), default=64, metavar="N", help="default: 64")
-    parser.add_argument("--soak", type=limited(LONGEST_SOAK), metavar="MINUTES", help="at twice that rate")
+    parser.add_argument(
+        "--soak", type=limited(LONGEST_SOAK), metavar="MINUTES", help="then send requests at twice the measured rate"
+    )
     parser.add_argument("server", nargs="*", metavar="-- OPTION", help="options of the server, such as --engine auto")
     options = parser.parse_args()
     texts = options.text.read_text(encoding="utf-8").splitlines()[:10_000] if options.text else SENTENCES

@@ -52,7 +52,7 @@ def main() -> None:
             width = 1 / score.inverse_width.abs().item() if score.inverse_width.item() else float("inf")
             loss = leave_one_out_loss(score, x, y).item()
             error = (predictions - true_function(queries)).square().mean().item()
-            print(f"{name:16} width {width:5.2f}   leave-one-out loss {loss:.3f}   error to the truth {error:.3f}")
+            print(f"{name:16} width {width:5.2f}   leave-one-out loss {loss:.3f}   error against the truth {error:.3f}")
             title = f"{name}, width {width:.2f}".replace("width inf", "width ∞")
             regressions.append(Regression(title, predictions.squeeze(1).numpy(), weights.numpy()))
     figure = draw_kernel_regression(

@@ -1,4 +1,4 @@
-"""`augment`: a run translates text, and a corpus to train on is made of it. The model copies, in capitals."""
+"""`augment`: a run translates text, which becomes a corpus to train on. The model copies its source in capitals."""
 
 import json
 import shutil
@@ -147,7 +147,7 @@ def test_nothing_is_overwritten_without_being_asked(augment: Augment, tmp_path: 
     [
         (["missing"], "missing: no such file"),
         (["-"], "-: the standard input cannot be read twice"),
-        (["text", "--reference", "text"], "--reference: only a corpus that is distilled has references"),
+        (["text", "--reference", "text"], "--reference: only for --kind distill, and this is"),
         (["text", "--kind", "distill", "--reference", "text"], "add --nbest 8"),
         (["text", "--kind", "distill", "--reference", "train.de"], "has 20 lines and the text to translate has 6"),
         (["text", "--keep-share", "0"], "--keep-share 0: must be greater than 0"),

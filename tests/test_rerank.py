@@ -95,9 +95,9 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
     [
         (["--rerank", "missing"], "--rerank missing: no such directory"),
         (["--rerank", "run:0.5", "--rerank", "none"], "`none` cannot be given together with runs"),
-        (["--rerank", "reverse", "--beam", "1"], "--rerank: greedy search finds one translation only"),
+        (["--rerank", "reverse", "--beam", "1"], "--rerank: greedy search finds only one translation"),
         (["--rerank", "reverse", "--mbr", "4"], "--rerank: minimum Bayes risk makes its own choice"),
-        (["--rerank-length", "1"], "--rerank-length 1.0: is a part of reranking; add --rerank RUN"),
+        (["--rerank-length", "1"], "--rerank-length 1.0: is only used for reranking; add --rerank RUN"),
         (["--rerank", "french"], "--rerank french: it translates from en to fr; a run from en to de is judged by"),
     ],
 )
@@ -123,7 +123,7 @@ def test_tuning_refuses_what_contradicts_reranking(folder: Path, capsys: pytest.
     assert tune_rerank.__module__ == "translator.tune_rerank"
     for arguments, message in (
         (["--rerank", str(folder / "run")], "is the run itself"),
-        (["--rerank", str(folder / "other"), "--beam", "4"], "--beam: the beam is reranked as the run has it"),
+        (["--rerank", str(folder / "other"), "--beam", "4"], "--beam: reranking uses the run's own beam"),
     ):
         assert tune([str(folder / "run"), *arguments, "--device", "cpu"]) == 2
         assert message in capsys.readouterr().err

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 __all__ = ["Translator", "__version__"]
 
 # Idle torch threads spin while they wait. Next to another busy program that takes time from the threads with work to
-# do, and spinning for a shorter time costs nothing on a quiet machine (docs/performance.md, "Threads").
+# do, and spinning for a shorter time costs nothing on an idle machine (docs/performance.md, "Threads").
 # OpenMP's library reads this when torch is loaded.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")

@@ -75,7 +75,7 @@ class Translator(LineTranslator):
         tokenizer = runs[0].tokenizer
         direction = choose_direction(runs[0].config, tokenizer, to, folders[0])
         for folder, run in zip(folders[1:], runs[1:], strict=True):
-            choose_direction(run.config, tokenizer, direction.target, folder)  # refuses what translates into another
+            choose_direction(run.config, tokenizer, direction.target, folder)  # refuses runs for other languages
         translator = cls(models, tokenizer, chosen, **translation_options(runs[0].config, tokenizer, direction))
         translator.direction, translator.config = direction, runs[0].config
         translator.options = translator.options.changed(**options)
@@ -94,7 +94,7 @@ class Translator(LineTranslator):
         assert isinstance(self.tokenizer, Tokenizer)
         other = copy(self)
         other.direction = direction
-        other.reranker = None  # its runs judge the first direction
+        other.reranker = None  # its judges are for the first direction
         for name, value in translation_options(self.config, self.tokenizer, direction).items():
             if name != "options":
                 setattr(other, name, value)

@@ -1,4 +1,4 @@
-"""Makes training text with trained runs: `python -m translator.augment --help`."""
+"""Makes synthetic training data with trained runs: `python -m translator.augment --help`."""
 
 import argparse
 import sys
@@ -14,9 +14,9 @@ from translator.translate import add_machine_options
 EPILOG = """
 kinds:
   back     back-translation: the run translates from the target language of the model to be trained into its source
-           language, so the text given becomes the target, and the translations its sources
-  forward  self-training: the text given is in the source language, and its translations become targets
-  distill  the text given is the source side of the training corpus, and a teacher's translations replace the targets
+           language; the given text becomes the target side, the translations the source side
+  forward  self-training: the given text is in the source language; its translations become the target side
+  distill  the given text is the source side of the training corpus; a teacher's translations replace the target side
 
 examples:
   python -m translator.augment --kind back --model runs/de-en news.de -o corpora/back --sample --exclude valid.de
@@ -24,8 +24,8 @@ examples:
   python -m translator.augment --kind distill --model runs/big train.en -o corpora/near --nbest 8 --reference train.de
   python -m translator.train data=text 'data.train=[corpora/train,corpora/back]' 'data.train_tags=[null,bt]' …
 
-Two files named after PREFIX and the languages are written, and PREFIX.manifest.json says how they were made. They hold
-plain text; data.train_tags puts a reserved tag in front of the sources when a model is trained on them.
+The output is two files, PREFIX and each language code, and PREFIX.manifest.json, which records how they were made. They
+hold plain text; data.train_tags puts a reserved tag in front of the sources when a model is trained on them.
 """
 
 
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
         "--reference",
         type=Path,
         metavar="FILE",
-        help="for distill: of the --nbest translations keep the one closest to this line (Kim and Rush 2016)",
+        help="for distill: of the --nbest translations keep the one closest to its line here (Kim and Rush 2016)",
     )
     chosen.add_argument(
         "--exclude",
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="FILE",
-        help="drop the lines that this file has too, such as a test set; can be repeated",
+        help="drop lines that also occur in this file, such as a test set; can be repeated",
     )
     add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
     add_machine_options(result.add_argument_group("input and machine"))

@@ -63,7 +63,7 @@ class Places:
 
 
 class KeptTranslations(OutputFile):
-    """Translations that stay where they are when they are complete, until the corpus has been written."""
+    """Translations that are kept, once complete, until the corpus has been written."""
 
     def finish(self) -> None:
         with explain_write_errors(self.partial):
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
     _check_files(options, places)
     translator, settings = load_translator(options, models)
     if options.reference and translator.options.num_hypotheses < 2:
-        raise UserError("--reference: chooses among several translations of each line; add --nbest 8")
+        raise UserError("--reference: chooses among several translations of a line; add --nbest 8")
     session = AugmentSession(options, translator)
     session.translate(options.files, places.translations, settings)
     session.report()
@@ -144,7 +144,7 @@ def _engine(translator: Translator) -> str:
 
 
 def _check_files(options: argparse.Namespace, places: Places) -> None:
-    """Refuses what could only fail later, and what would overwrite anything."""
+    """Refuses early what would fail later or overwrite something."""
     for path in _inputs(options):
         if path == STANDARD_STREAM:
             raise UserError("-: the standard input cannot be read twice; give a file")
@@ -168,9 +168,7 @@ def _check_files(options: argparse.Namespace, places: Places) -> None:
                 )
     if options.reference:
         if options.kind != Kind.distill:
-            raise UserError(
-                f"--reference: only a corpus that is distilled has references, and this is --kind {options.kind}"
-            )
+            raise UserError(f"--reference: only for --kind distill, and this is --kind {options.kind}")
         num_lines, num_references = sum(map(count_lines, options.files)), count_lines(options.reference)
         if num_lines != num_references:
             raise UserError(
@@ -192,7 +190,7 @@ def _selection(options: argparse.Namespace, choice: AugmentOptions, config: Conf
 def _write_corpus(
     options: argparse.Namespace, choice: AugmentOptions, places: Places, selection: Selection, translations: Path
 ) -> tuple[int, int]:
-    """Writes both sides of the corpus; returns how many translations there were, and how many are in it."""
+    """Writes both sides of the corpus; returns the number of translations and the number of pairs kept."""
     read = partial(candidates, translations)
     if options.reference:
         read = partial(_closest, translations, options.reference, choice.closest, places.target)
@@ -227,14 +225,14 @@ def _read(translations: Path) -> Iterator[list[Candidate]]:
 
 
 def _closest(translations: Path, reference: Path, name: str, language: str) -> Iterator[Candidate]:
-    """Of each line the translation most like its reference (Kim and Rush 2016, section 3.3)."""
+    """For each line the translation most similar to its reference (Kim and Rush 2016, section 3.3)."""
     # Only now: nothing else here needs sacrebleu, which takes a while to load.
     from translator.evaluation.utilities import pairwise_utility
 
     utility = pairwise_utility(name, language)
     for found, wanted in zip(_read(translations), read_lines(reference), strict=True):
         similarity = utility([*(one.synthetic for one in found), wanted])[:-1, -1]
-        yield found[int(similarity.argmax())]  # of equally close ones the first, which is the likeliest
+        yield found[int(similarity.argmax())]  # of equally close ones the first, which is the most likely
 
 
 def _dropped(selection: Selection) -> str:
@@ -242,7 +240,7 @@ def _dropped(selection: Selection) -> str:
 
 
 def _report(places: Places, counts: dict[str, int], selection: Selection) -> None:
-    say(f"{counts['translations']:,} translations of {counts['lines']:,} lines; {counts['kept']:,} pairs are kept.")
+    say(f"{counts['translations']:,} translations of {counts['lines']:,} lines; {counts['kept']:,} pairs kept.")
     if text := _dropped(selection):
         say(f"Of the others, {text}.")
     names = " and ".join(str(path) for path in places.results[:2])

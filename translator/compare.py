@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
     )
     result.add_argument("--json", type=Path, metavar="FILE", help="write the figures; - is the standard output")
     result.add_argument("--device", default="auto", help="default: auto")
-    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
     return result
 

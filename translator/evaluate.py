@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--output", type=Path, metavar="FILE", help="keep the run's translation")
     result.add_argument("--json", type=Path, metavar="FILE", help="write all figures; - is the standard output")
     result.add_argument("--device", default="auto", help="default: auto")
-    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
     return result
 

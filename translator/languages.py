@@ -12,7 +12,7 @@ WITHOUT_SPACES = CHINESE | JAPANESE | SOUTHEAST_ASIAN
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = rf"{_CJK}\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff"  # CJK, Thai, Lao, Tibetan, Burmese, Khmer
 _WITHOUT_SPACES = re.compile(rf"[{_UNSPACED}]")
-_PART_OF_WORD = rf"[^\W{_UNSPACED}]"  # a letter or digit of a script in which spaces divide words
+_PART_OF_WORD = rf"[^\W{_UNSPACED}]"  # a letter or digit of a script in which spaces separate words
 _LETTERS = rf"(?:[^\W_{_CJK}]+[\u0300-\u036f]*)+"  # including combining accents
 _ALIGNMENT_TOKEN = re.compile(
     rf"[{_CJK}]"  # a Chinese character (or kana) is a token
@@ -41,7 +41,7 @@ def looks_written_without_spaces(texts: Iterable[str]) -> bool:
 
 
 def is_part_of_word(character: str) -> bool:
-    """Whether it is a letter or a digit of a script in which spaces divide words."""
+    """Whether it is a letter or a digit of a script in which spaces separate words."""
     return re.fullmatch(_PART_OF_WORD, character) is not None
 
 

@@ -66,7 +66,7 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--attention",
         type=Path,
         metavar="DIR",
-        help="write a page to look into the translations (index.html), and maps of attention: PNGs and maps.html",
+        help="write an interactive page of the translations (index.html) and attention maps (PNGs, maps.html)",
     )
     group.add_argument("--resume", action="store_true", help="continue an output that was interrupted")
     group.add_argument("--stream", action="store_true", help="answer every line as soon as it arrives")
@@ -86,7 +86,7 @@ def add_machine_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument("--int8", action="store_true", help="compute in 8 bits; faster, less exact; needs ctranslate2")
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")
-    group.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    group.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What `translate --attention DIR` writes: images of attention, a page with all maps, and a page to look into them."""
+"""What `translate --attention DIR` writes: images of attention, a page with all maps, and an interactive page."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ class TranslationPages:
         self.maps = AttentionPages(folder)
         self.page = OfflinePage("Translations")
         options = translator.options
-        # More samples or candidates would be other ones; a beam finds the best of a longer list just the same.
+        # More samples or candidates would change the output; a longer list from the beam does not.
         is_beam = not options.sample and options.mbr == 0
         self.num_best = max(options.num_hypotheses, min(NUM_BEST, options.beam_size) if is_beam else 1)
 

@@ -42,12 +42,12 @@ def parser() -> argparse.ArgumentParser:
         "--rerank",
         action="append",
         metavar="RUN",
-        help="tune the weight of this run, of the same or the opposite direction, as a judge; can be repeated",
+        help="tune the weight of this run, of the same or the opposite direction, for reranking; can be repeated",
     )
     result.add_argument("--metric", default="bleu", help="what decides: bleu, chrf or chrf_pp; default: bleu")
     result.add_argument("--dry-run", action="store_true", help="show the scores and change nothing")
     result.add_argument("--device", default="auto", help="default: auto")
-    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     return result
 
 

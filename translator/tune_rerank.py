@@ -1,4 +1,4 @@
-"""What `python -m translator.tune RUN --rerank OTHER` does: weights for runs that judge another one's translations."""
+"""What `python -m translator.tune RUN --rerank OTHER` does: finds weights for the runs that rerank."""
 
 import argparse
 from collections.abc import Sequence
@@ -25,12 +25,10 @@ from translator.tune_run import load_translator, locked_run, read_record, valida
 def run(options: argparse.Namespace, directory: RunDirectory) -> None:
     for name in ("beam", "alpha", "stop"):
         if getattr(options, name) is not None:
-            raise UserError(f"--{name}: the beam is reranked as the run has it; tune it first, then add --rerank")
+            raise UserError(f"--{name}: reranking uses the run's own beam; tune that first, then add --rerank")
     names = [str(resolve_run(Path(name)).resolve()) for name in options.rerank]
     if str(directory.path.resolve()) in names:
-        raise UserError(
-            f"--rerank {directory.path}: is the run itself, whose own score counts anyway; give another run"
-        )
+        raise UserError(f"--rerank {directory.path}: is the run itself, whose score is always used; give another run")
     with locked_run(directory):
         config = load_file(directory.config)
         require_candidates(config.decode)
@@ -41,9 +39,9 @@ def run(options: argparse.Namespace, directory: RunDirectory) -> None:
         for judge in judges:
             say(f"weight {judge['weight']:8.4f}  {judge['run']}")
         say(f"weight {tuned.weights[-1]:8.4f}  length")
-        print(f"{options.metric} {before:.2f} as searched, {tuned.score:.2f} reranked")
+        print(f"{options.metric} {before:.2f} before reranking, {tuned.score:.2f} after")
         if tuned.score <= before:
-            print("Reranking brings nothing here, and nothing is written.")
+            print("Reranking does not help here; nothing was written.")
         elif not options.dry_run:
             scores = {"metric": options.metric, "before": round(before, 4), "after": round(tuned.score, 4)}
             record = {"judges": judges, "length": float(tuned.weights[-1]), **scores}
@@ -66,7 +64,7 @@ def _tune(
     statistics, score = candidate_statistics(texts, references, config.data.target, options.metric)
     before = score(np.sum([rows[0] for rows in statistics], axis=0))
     num_judges = len(names)
-    lowest = [0.0] * (num_judges + 1) + [-np.inf]  # a run that is less sure of a translation does not speak for it
+    lowest = [0.0] * (num_judges + 1) + [-np.inf]  # a low probability never counts in favour of a translation
     starts = ([1.0] + [0.0] * num_judges + [0.0], [1.0] + [1.0] * num_judges + [0.0])
     results = [best_weights(features, statistics, score, start, lowest) for start in starts]
     return before, max(results, key=lambda result: result.score)

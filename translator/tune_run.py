@@ -135,7 +135,7 @@ def _trials(
 
 
 def load_translator(directory: RunDirectory, options: argparse.Namespace) -> Translator:
-    """The run by itself, without runs that judge it."""
+    """The run by itself, without reranking."""
     if options.threads:
         torch.set_num_threads(options.threads)
     with naming_flags(SearchOptions, "device", "to"):
@@ -161,11 +161,11 @@ def best_of(trials: Sequence[Trial]) -> Trial:
 
 
 def read_record(directory: RunDirectory, config: Config) -> dict[str, Any]:
-    """What is known of earlier tuning: at least the search options before it."""
+    """The record of earlier tuning: at least the search options before it."""
     path = directory.tuning
     if not path.exists():
         return {"before": {name: getattr(config.decode, name) for name in TUNED}}
-    with explain_damage(path, remedy=f"remove it, and {path.name} is written anew"):
+    with explain_damage(path, remedy=f"remove it, and {path.name} will be written again"):
         record: dict[str, Any] = read_json(path)
         return {**record, "before": record["before"]}
 

@@ -54,7 +54,7 @@ def main() -> int:
     try:
         (workplace / "shared").mkdir()
         build_references(workplace / "shared")
-        print(f"undisturbed runs for comparison in {_passed(started)}", flush=True)
+        print(f"undisturbed reference runs made in {_passed(started)}", flush=True)
         found = lanes.run(lambda so_far: print(f"{_passed(started)}: {_progress(so_far, goals)}", flush=True))
     finally:
         if not settings.keep:
@@ -67,7 +67,7 @@ def main() -> int:
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m drill", description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", choices=PARTS, help="this part; can be repeated; default: all")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="the longest time (default: %(default)g)")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="time limit (default: %(default)g)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the cases (default: all, %(default)g)")
     parser.add_argument("--seed", type=int, help="random seed; default: a new one, which is printed")
     parser.add_argument("--scenario", type=int, help="only this one, to reproduce its problem")
@@ -92,7 +92,7 @@ def _progress(found: Sequence[Finding], goals: dict[str, dict[str, int]]) -> str
 
 
 def _report(found: Sequence[Finding], goals: dict[str, dict[str, int]], *, is_complete_wanted: bool) -> bool:
-    """Prints what was done; returns whether that is all that was to be done."""
+    """Prints what was done; returns whether all goals were reached."""
     print("\nreport")
     is_whole = True
     for part, wanted in goals.items():
@@ -101,19 +101,19 @@ def _report(found: Sequence[Finding], goals: dict[str, dict[str, int]], *, is_co
         for name, goal in wanted.items():
             is_missed = counts[name] < goal and is_complete_wanted
             is_whole &= not is_missed
-            late = "  (the time was up)" if is_missed else ""
-            print(f"  {part:<8} {counts[name]:>6,} of {goal:,} {name}, {seconds:.0f} s of processor time{late}")
+            late = "  (out of time)" if is_missed else ""
+            print(f"  {part:<8} {counts[name]:>6,} of {goal:,} {name}, {seconds:.0f} s of CPU time{late}")
         if others := ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()) if name not in wanted):
             print(f"  {'':<15} {others}")
     if not is_whole:
-        print("  NOT COMPLETE: the time was too short; give it more with --minutes")
+        print("  INCOMPLETE: out of time; allow more with --minutes")
     return is_whole
 
 
 def _report_problems(found: Sequence[Finding], seed: int) -> int:
     problems = [(finding["part"], finding["scenario"], problem) for finding in found for problem in finding["problems"]]
     for part, number, problem in problems[:SHOWN_PROBLEMS]:
-        print(f"  PROBLEM  {problem}\n           again: --only {part} --seed {seed} --scenario {number}")
+        print(f"  PROBLEM  {problem}\n           repeat with: --only {part} --seed {seed} --scenario {number}")
     print(f"  {len(problems)} problems" if problems else "  0 problems: nothing lost, undetected, hung or crashed")
     return 1 if problems else 0
 

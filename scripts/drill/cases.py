@@ -23,7 +23,7 @@ import psutil
 LIMIT_SECONDS = 120.0  # a case takes a second or two; this one hangs
 LEFTOVER_SECONDS = 10.0  # for the workers of a killed process to notice
 _POLL_SECONDS = 0.002  # until it has been disturbed
-_REST_SECONDS = 0.01  # when there is nothing to do but to wait
+_REST_SECONDS = 0.01  # when there is nothing to do but wait
 _TRACEBACK = "Traceback (most recent call last)"
 
 

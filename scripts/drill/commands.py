@@ -1,6 +1,6 @@
-"""The commands as cases run them.
+"""The commands as they are run by the cases.
 
-Hydra reads the configuration three times before a training starts, and the pictures and the report of a run of a second
+Hydra reads the configuration three times before training starts, and the pictures and the report of a one-second run
 take longer than all of its updates. Most cases therefore go straight to what `train` does with a configuration, without
 them. Runs that ask for the report, and new processes, do everything.
 """

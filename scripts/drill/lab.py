@@ -27,7 +27,7 @@ from translator.runs.directory import RunDirectory
 from translator.verify_resume.comparison import compare_runs
 
 NUM_UPDATES = 16
-LONG_AGO = 3_600  # seconds; what is younger than a minute may still belong to somebody
+LONG_AGO = 3_600  # seconds; files younger than a minute may still be in use
 CONTINUED_UPDATES = 20  # of a finished run that is continued
 SYLLABLES = ("ba", "kan", "to", "mir", "sel", "u", "lo", "den", "ri", "pas", "ge", "on")
 SIZES = {"train": 240, "big": 9_000, "valid": 12, "test": 8}  # `big` is large enough for worker processes
@@ -54,7 +54,7 @@ VARIANTS = {
 
 
 def tiny_options(shared: Path, variant: str = "transformer", num_updates: int = NUM_UPDATES) -> list[str]:
-    """A run of about a second: a few milliseconds an update, with validations and checkpoints all along."""
+    """A run of about a second: a few milliseconds per update, with frequent validations and checkpoints."""
     return [
         *VARIANTS[variant],
         *([] if WITH_REPORT in VARIANTS[variant] else [WITHOUT_REPORT]),

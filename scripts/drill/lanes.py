@@ -1,6 +1,6 @@
 """Scenarios side by side: each lane is a process that always continues with the part that is farthest from its goal.
 
-So all parts come to their ends together, and if the time is too short, each has had its share of it.
+So all parts finish at about the same time, and if time runs out, each has had its share.
 """
 
 import json
@@ -22,9 +22,9 @@ from typing import Any
 from drill.lab import Lab
 
 PROGRESS_SECONDS = 60.0
-LATEST_SECONDS = 400.0  # for the scenario that a lane has begun before the time was up
+LATEST_SECONDS = 400.0  # for a scenario that a lane has started before time was up
 _POLL_SECONDS = 0.2
-Finding = dict[str, Any]  # part, scenario, counts, problems, seconds of processor time
+Finding = dict[str, Any]  # part, scenario, counts, problems, CPU seconds
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Lanes:
         return list(codes.values())
 
     def _findings(self) -> list[Finding]:
-        """Of whole lines: a lane may be writing the next one."""
+        """Complete lines only: a lane may be writing the next one."""
         files = sorted(self.workplace.glob("lane-*.jsonl"))
         texts = [file.read_text(encoding="utf-8").rpartition("\n")[0] for file in files]
         return [json.loads(line) for text in texts for line in text.splitlines()]
@@ -111,7 +111,7 @@ class Lanes:
         return min(self.count * counts.get(name, 0) / max(goal, 1e-9) for name, goal in self.goals[part].items())
 
     def _run_scenario(self, part: str, number: int) -> Finding:
-        """Its random numbers depend on the seed, the part and its number only, so that it can be repeated."""
+        """Its random numbers depend only on the seed, the part and its number, so that it can be repeated."""
         folder = self.workplace / f"{part}-{number}"
         folder.mkdir()
         lab = Lab(self.workplace / "shared", folder, random.Random(f"{self.seed} {part} {number}"))

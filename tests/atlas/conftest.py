@@ -1,4 +1,4 @@
-"""Figures that several tests look at, computed once, and runs that were made in a moment."""
+"""Figures that several tests use, computed once, and small runs."""
 
 from pathlib import Path
 from typing import Any

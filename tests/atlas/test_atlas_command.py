@@ -75,10 +75,10 @@ def test_a_run_adds_what_needs_one(atlas_run: Path, tmp_path: Path) -> None:
 def test_mistakes_get_one_line(atlas_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = str(tmp_path / "a.html")
     mistakes = {
-        (): "atlas: -o FILE: is missing; name the page to be written, such as -o atlas.html",
+        (): "atlas: nothing to write; give the page with -o atlas.html, or --json FILE",
         ("-o", output, "--only", "poling"): "atlas: --only poling: no such chapter; did you mean pooling?",
         ("-o", output, "--run", "nowhere"): "atlas: --run nowhere: no such directory; give the directory of a training",
-        ("-o", output, "--lstm-run", str(atlas_run)): "is a run of the model transformer; give it as --run",
+        ("-o", output, "--lstm-run", str(atlas_run)): "is a run with model=transformer; give it as --run",
         ("-o", str(tmp_path)): "is a directory; give a file inside it",
         ("-o", output, "--json", output): "is also written by",
     }

@@ -38,7 +38,7 @@ def atlas(figures: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(params=[("light", 1100), ("dark", 1100), ("light", 380)], ids=["light", "dark", "phone"])
 def page(request: pytest.FixtureRequest, browser: Any, atlas: Path) -> Iterator[Any]:
-    """The opened page; at the end, it must have complained of nothing and asked for nothing but itself."""
+    """The opened page; at the end, it must have logged no error and requested nothing but itself."""
     scheme, width = request.param
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     opened, complaints = context.new_page(), []

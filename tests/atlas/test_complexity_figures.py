@@ -1,4 +1,4 @@
-"""Chapter 6: what is computed from times and memory, and what the graph of gradients says. No time is asserted."""
+"""Chapter 6: what is computed from times and memory, and from the autograd graph. No time is asserted."""
 
 import argparse
 import json

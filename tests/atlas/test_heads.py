@@ -1,4 +1,4 @@
-"""Heads of a Transformer: recorded weights, roles and removal, each against a computation of its own."""
+"""Heads of a Transformer: recorded weights, roles and removal, each compared with an independent computation."""
 
 import math
 from collections.abc import Iterator

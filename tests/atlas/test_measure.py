@@ -118,7 +118,7 @@ def test_mistakes_are_one_line(tmp_path: Path, small_lstm: Path, capsys: pytest.
     (tmp_path / "file").touch()
     assert set(MEASUREMENTS) >= {"bahdanau", "extrapolation", "heads", "trainings"}
     for arguments, message in (
-        (["heads", "--run", str(small_lstm)], "is a run of the model lstm; give it as --lstm-run"),
+        (["heads", "--run", str(small_lstm)], "is a run with model=lstm; give it as --lstm-run"),
         (["heads", "--run", str(tmp_path / "gone")], "gone"),
         (["bahdanau", "--lstm-run", str(small_lstm)], "has no checkpoints"),
         (["trainings", "--work", str(tmp_path / "file")], "--work"),

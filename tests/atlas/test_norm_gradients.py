@@ -1,4 +1,4 @@
-"""Gradients before training, and what the chapters make of measured trainings."""
+"""Gradients before training, and how the chapters describe measured trainings."""
 
 import copy
 
@@ -32,7 +32,7 @@ def test_the_norm_is_the_slope_along_the_gradient(order: str) -> None:
 
 
 def test_what_the_chapter_says_of_the_first_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They starve with post-norm and a plain start, and with nothing else."""
+    """They get almost no gradient with post-norm and plain initialisation, and only then."""
     monkeypatch.setattr(norm_gradients, "QUICK_DEPTHS", (2, 8))
     state = torch.get_rng_state()
     figures = norm_gradients.norm_gradients(Material(quick=True))

@@ -38,8 +38,8 @@ def test_the_heads_of_a_run(head_figures: dict[str, Any]) -> None:
     assert "no gold alignment" in heads.write({"heads": {"provenance": None, "figures": without_gold}}).content
 
 
-def test_how_many_heads_can_go_together() -> None:
-    """The longest beginning of the curve that never loses more than one BLEU."""
+def test_how_many_heads_can_be_removed_together() -> None:
+    """The longest initial part of the curve that never loses more than one BLEU."""
     singles = [{"stack": s, "layer": 0, "number": 0, "bleu": 30.0, "num_changed": 1} for s in heads.STACKS]
     curve = [(0, 30.0), (1, 29.5), (2, 28.0), (3, 29.9)]
     role = {"role": "mixed", "shares": {}, "spread": 0.5}
@@ -58,7 +58,7 @@ def test_how_many_heads_can_go_together() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_measurements_name_their_command_and_no_place_of_this_machine(name: str) -> None:
+def test_shipped_measurements_name_their_command_and_no_path_of_this_machine(name: str) -> None:
     found = SHIPPED[name](Material())
     assert found is not None
     assert found["provenance"]["command"].startswith(f"python -m translator.atlas.measure {name} ")

@@ -1,4 +1,4 @@
-"""One model for both directions, from the command line to scores, and runs that begin from it."""
+"""One model for both directions, from the command line to scores, and runs that start from it."""
 
 import json
 import shutil
@@ -133,7 +133,7 @@ def test_the_language_is_asked_for_by_name(both: Path, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_both_directions_are_learnt(folder: Path) -> None:
+def test_both_directions_are_learned(folder: Path) -> None:
     own = [
         option for option in settings(folder) if not option.startswith(("model", "tokenizer.sampling", "trainer.ema"))
     ]
@@ -158,7 +158,7 @@ def test_resuming_is_exact(both: Path, folder: Path) -> None:
         resume(path, "trainer.max_updates=60", "data.directions=forward")
 
 
-def test_a_run_begins_with_the_weights_and_the_loss_of_another(both: Path, folder: Path) -> None:
+def test_a_run_starts_with_the_weights_and_the_loss_of_another(both: Path, folder: Path) -> None:
     """Before its first update, its validation loss is the one that the other run ended with."""
     config = configuration(*settings(folder, f"init_from={both}", "tokenizer.vocab_size=350"))
     config = with_initial_tokenizer(config)
@@ -180,7 +180,7 @@ def test_a_run_begins_with_the_weights_and_the_loss_of_another(both: Path, folde
 
 
 @pytest.mark.slow
-def test_what_a_run_began_with_is_recorded_and_not_needed_for_resuming(both: Path, folder: Path) -> None:
+def test_what_a_run_started_with_is_recorded_and_not_needed_for_resuming(both: Path, folder: Path) -> None:
     first = shutil.copytree(both, folder / "first")
     path = run(folder, "continued", f"init_from={first}", "trainer.max_updates=1", "trainer.validate_every=1")
     record = json.loads((path / "manifest.json").read_text(encoding="utf-8"))["init_from"]
@@ -208,7 +208,10 @@ def test_only_what_fits_is_taken_over(both: Path, folder: Path, caplog: pytest.L
     assert all(torch.equal(after[name], before[name]) for name in after if name not in found.taken)
     assert any(name.startswith("encoder.1.") for name in found.missing)
     assert any("32×16 instead of 48×16" in name for name in found.of_other_shape)
-    assert f"{len(found.missing)} begin at random, because they are not there: encoder.1." in caplog.text
+    assert (
+        f"{len(found.missing)} are initialised at random, because that run does not have them: encoder.1."
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize(

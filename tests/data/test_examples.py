@@ -96,7 +96,7 @@ def test_training_text_that_contains_a_tag_trains_an_ordinary_tokenizer() -> Non
     assert own.decode_target(own.encode_target([t for _, t in pairs])) == [t for _, t in pairs]
 
 
-def test_without_tags_the_tokenizer_is_the_one_it_always_was(tmp_path: Path) -> None:
+def test_without_tags_the_tokenizer_is_unchanged(tmp_path: Path) -> None:
     plain = Tokenizer.train(ANIMAL_PAIRS, vocab_size=400)
     assert plain.tag_ids == {}
     tokenizer().save(tmp_path)

@@ -35,7 +35,7 @@ def test_pairs_are_dropped_for_a_reason_and_counted() -> None:
     }
 
 
-def test_the_text_given_is_the_target_of_a_back_translation() -> None:
+def test_the_given_text_is_the_target_of_a_back_translation() -> None:
     selection = Selection(Cleaning(), original_is_source=False)
     pairs = list(selection.pairs(lambda: CANDIDATES[:1]))
     assert pairs == [("ein Hund rennt", "a dog runs")]

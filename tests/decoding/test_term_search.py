@@ -1,4 +1,4 @@
-"""Search with required terms, against all outputs there are and against the search without terms."""
+"""Search with required terms, compared with brute force over all outputs and with the search without terms."""
 
 from collections import Counter
 from itertools import product
@@ -96,7 +96,7 @@ def test_a_model_that_has_diverged_still_writes_its_terms() -> None:
     assert contains(best.ids, ["ab"])
 
 
-def test_every_bank_gets_a_place_and_the_best_are_first() -> None:
+def test_every_bank_gets_a_slot_and_the_best_are_first() -> None:
     candidates = [Candidate(-float(rank), 0, 4, bank, b"") for rank, bank in enumerate([0, 0, 0, 1, 0, 2])]
     assert [one.bank for one in allocate(candidates, 3)] == [0, 1, 2]
     assert [one.value for one in allocate(candidates, 4)] == [0, -1, -3, -5]

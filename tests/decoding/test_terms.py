@@ -1,4 +1,4 @@
-"""Terms: files, matches in the source, what has been written of them, and the `translate` command with them."""
+"""Terms: files, matches in the source, how much of them has been written, and the `translate` command."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_files_of_terms(tmp_path: Path) -> None:
         "dog": "line 5: must be a source term, a tab and its translation",
         "dog\t ": "line 5: must be a source term",
         "a\tb\tc": "line 5: must be a source term",
-        "dog\tKatze": "line 5: 'dog' is 'der  Hund' further up",
+        "dog\tKatze": "line 5: 'dog' already has the translation 'der  Hund'",
     }.items():
         path.write_text(f"# a comment\n\ndog\tder  Hund\n\n{line}\n", encoding="utf-8")
         with pytest.raises(UserError, match=message):
@@ -68,7 +68,7 @@ def test_a_term_counts_as_a_whole_word_however_it_is_spelled(text: str, num_need
     assert RequiredTerms(["Hund"], BYTES).progress(text.encode()).num_needed == num_needed
 
 
-def test_no_two_terms_share_a_stretch_of_the_text() -> None:
+def test_terms_do_not_overlap_in_the_text() -> None:
     both = RequiredTerms(["New York", "New York Times"], BYTES)
     needed = [
         both.progress(text.encode()).num_needed for text in (" New York", " New York Times", " New York Times New")
@@ -145,9 +145,9 @@ def test_translate_with_terms(translate: TranslateCommand, tmp_path: Path) -> No
     ("arguments", "message"),
     [
         (["--terms", "missing"], "missing: no such file"),
-        (["--terms", "terms", "--beam", "1"], "--terms terms: greedy search cannot look ahead to terms"),
-        (["--terms", "terms", "--sample"], "--terms terms: samples cannot be made to contain terms"),
-        (["--terms", "terms", "--mbr", "4"], "--terms terms: minimum Bayes risk does not look at terms"),
+        (["--terms", "terms", "--beam", "1"], "--terms terms: greedy search cannot enforce terms"),
+        (["--terms", "terms", "--sample"], "--terms terms: sampling cannot enforce terms"),
+        (["--terms", "terms", "--mbr", "4"], "--terms terms: minimum Bayes risk cannot enforce terms"),
         (["--terms", "terms"], "--terms terms, line 1: must be a source term, a tab and its translation"),
         (["--terms", "terms", "-o", "terms"], "terms would be overwritten"),
     ],
@@ -163,5 +163,5 @@ def test_mistakes_get_one_line(translate: TranslateCommand, tmp_path: Path, argu
 def test_ctranslate2_refuses_terms_by_name() -> None:
     from translator.engines.choice import check_options
 
-    with pytest.raises(OptionError, match="terms=x: the ctranslate2 engine cannot require terms"):
+    with pytest.raises(OptionError, match="terms=x: the ctranslate2 engine cannot enforce terms"):
         check_options(SearchOptions(terms="x"))

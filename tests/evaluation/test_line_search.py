@@ -1,4 +1,4 @@
-"""Weights found by line search, against trying out every interval there is."""
+"""Weights found by line search, compared with trying out every interval."""
 
 import itertools
 
@@ -64,7 +64,7 @@ def test_a_line_is_searched_exactly(lowest: float) -> None:
         assert value >= lowest
 
 
-def test_weights_are_improved_until_none_brings_more_and_always_the_same() -> None:
+def test_weights_are_improved_until_none_helps_and_are_deterministic() -> None:
     features, statistics = problem(20)
     start = [1.0, 0.0, 0.0]
     tuned = best_weights(features, statistics, mean, start, [0, 0, -np.inf])

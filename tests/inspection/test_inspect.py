@@ -115,7 +115,7 @@ def test_heads_average_to_the_map_that_aligns(translator: Translator) -> None:
     assert weights.sum(-1) == pytest.approx(torch.ones(sizes[:3]), abs=2e-2)
 
 
-def test_a_prefix_is_kept_and_the_rest_translated_anew(translator: Translator) -> None:
+def test_a_prefix_is_kept_and_the_rest_translated_again(translator: Translator) -> None:
     line = "A man reads a book."
     (expected,) = translator.translate_fully([line], prefixes=["Zwei Hunde"])
     seen = inspect_line(translator, line, prefix="Zwei Hunde")

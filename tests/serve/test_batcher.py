@@ -1,4 +1,4 @@
-"""Requests translated together: the same results as alone, nobody held up or harmed by a neighbour."""
+"""Requests translated together: the same results as alone, with no request delayed or broken by another."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 class Recorder:
-    """A model that notes what it is given and can be held up."""
+    """A model that records its input and can be paused."""
 
     source, target, description, joiner = "en", "de", "recorder", " "
 
@@ -154,7 +154,7 @@ def test_a_failing_request_fails_alone() -> None:
     run(work)
 
 
-def test_cancelled_work_leaves_the_queue_and_a_search_for_nobody_is_given_up() -> None:
+def test_cancelled_work_leaves_the_queue_and_a_search_for_nobody_is_abandoned() -> None:
     async def work(batcher: Batcher, model: Recorder) -> None:
         task = Task(model, model.options)
         running, waiting, wanted = Job(task, ["running"]), Job(task, ["waiting"]), Job(task, ["wanted"])
@@ -199,7 +199,7 @@ def test_a_streamed_text_is_translated_in_growing_parts() -> None:
     run(work)
 
 
-def test_an_empty_job_has_no_results_and_takes_no_place() -> None:
+def test_an_empty_job_has_no_results_and_takes_no_slot() -> None:
     async def work(batcher: Batcher, model: Recorder) -> None:
         job = Job(Task(model, model.options), [])
         batcher.submit([job])

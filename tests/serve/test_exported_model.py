@@ -1,4 +1,4 @@
-"""An export to CTranslate2 is served like the run, with no torch in sight."""
+"""An export to CTranslate2 is served like the run, without torch."""
 
 import subprocess
 import sys

@@ -75,7 +75,7 @@ def test_tags_of_html_stay(server: RunningServer) -> None:
     [
         ({"source": "en", "target": "de"}, "q: missing; give the text to translate"),
         ({"q": 3, "source": "en", "target": "de"}, "q: must be a text or a list of texts"),
-        ({"q": "a\ud800b", "source": "en", "target": "de"}, "q: is not valid Unicode (it has a lone surrogate)"),
+        ({"q": "a\ud800b", "source": "en", "target": "de"}, "q: is not valid Unicode (it contains a lone surrogate)"),
         ({"q": "a", "target": "de"}, "source: missing; give a language, or auto"),
         ({"q": "a", "source": "en"}, "target: missing; give the language to translate into"),
         (

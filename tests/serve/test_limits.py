@@ -1,4 +1,4 @@
-"""What the server does not do for everybody: too much, too long, without a key, for other pages, for nobody."""
+"""Limits of the server: sizes, times, keys, origins, and clients that disconnect."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ BODY = {"q": "a dog", "source": "en", "target": "de"}
 
 
 class SlowCopier:
-    """Copies once the gate is open; polls whether anybody still waits for it, as searches do."""
+    """Copies once the gate is open; polls whether anybody is still waiting, as searches do."""
 
     def __init__(self) -> None:
         self.model = copier()
@@ -60,7 +60,7 @@ def test_a_full_queue_is_refused_with_a_time_to_try_again(slow: SlowCopier) -> N
         assert [answer.result().status for answer in (first, *waiting)] == [200, 200, 200]
 
 
-def test_a_translation_that_takes_too_long_is_given_up(slow: SlowCopier) -> None:
+def test_a_translation_that_takes_too_long_is_abandoned(slow: SlowCopier) -> None:
     with running([slow.model], timeout=0.2) as server:
         answer = server.post("/translate", BODY)
         assert answer.status == 503
@@ -72,7 +72,7 @@ def test_a_translation_that_takes_too_long_is_given_up(slow: SlowCopier) -> None
         assert server.post("/translate", BODY).status == 200
 
 
-def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+def test_a_body_that_does_not_arrive_times_out() -> None:
     with running([copier()], timeout=0.2) as server, socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{")
         assert client.recv(1_000).startswith(b"HTTP/1.1 408")
@@ -128,11 +128,11 @@ def test_other_origins_are_allowed_by_name_only() -> None:
         assert "access-control-allow-origin" not in other.headers
 
 
-def test_paths_and_methods_that_are_not_there(server: RunningServer) -> None:
+def test_unknown_paths_and_methods(server: RunningServer) -> None:
     answer = server.get("/nothing/here")
     assert (answer.status, answer.json) == (404, {"error": "no such path; see /spec"})
     answer = server.get("/translate")
-    assert (answer.status, answer.json) == (405, {"error": "this path has other methods; see /spec"})
+    assert (answer.status, answer.json) == (405, {"error": "method not allowed for this path; see /spec"})
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert set(server.get("/v2/nothing").json) == {"error", "message"}
 
@@ -153,7 +153,7 @@ def test_a_policy_names_the_scripts_of_its_page_by_their_hashes() -> None:
     assert "style-src 'none';" in policy
 
 
-def test_metrics_count_without_telling_what_was_asked(server: RunningServer) -> None:
+def test_metrics_do_not_reveal_what_was_asked(server: RunningServer) -> None:
     def count(route: str, status: int) -> float:
         labels = {"route": route, "status": str(status)}
         return server.service.metrics.registry.get_sample_value("translator_requests_total", labels) or 0.0
@@ -188,7 +188,7 @@ def test_a_fault_is_answered_and_logged_without_the_text(caplog: pytest.LogCaptu
     model.translate = fail  # type: ignore[method-assign]
     with caplog.at_level(logging.DEBUG), running([model]) as server:
         answer = server.post("/translate", BODY | {"q": "confidential"})
-        assert (answer.status, answer.json) == (500, {"error": "the translation failed by a fault of the server"})
+        assert (answer.status, answer.json) == (500, {"error": "the translation failed because of an internal error"})
         assert (
             server.service.metrics.registry.get_sample_value("translator_errors_total", {"kind": "RuntimeError"}) == 1
         )
@@ -202,12 +202,12 @@ def test_a_fault_outside_the_queue_is_answered_too(
     with running([copier()]) as server:
         monkeypatch.setattr(service.Service, "check_texts", None)
         answer = server.post("/translate", BODY)
-        assert (answer.status, answer.json) == (500, {"error": "the request failed by a fault of the server"})
+        assert (answer.status, answer.json) == (500, {"error": "the request failed because of an internal error"})
         assert answer.headers["x-frame-options"] == dict(application.SAFETY)[b"x-frame-options"].decode()
     assert "TypeError at libretranslate.py" in caplog.text or "TypeError at service.py" in caplog.text
 
 
-def test_health_says_when_the_server_ends() -> None:
+def test_health_says_when_the_server_is_shutting_down() -> None:
     with running([copier()]) as server:
         assert server.get("/health").json == {"status": "ok"}
         server.service.batcher.close(10)

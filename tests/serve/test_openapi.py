@@ -1,4 +1,4 @@
-"""/spec is true: it names every route and no other, and the server's answers are as it says."""
+"""/spec is accurate: it describes every route and no other, and the server's answers match it."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def spec(server: RunningServer) -> dict[str, Any]:
 
 
 def conforms(value: Any, schema: dict[str, Any], spec: dict[str, Any]) -> bool:
-    """As JSON Schema has it, for the words used in the file; properties that it does not name are not allowed."""
+    """As JSON Schema defines it, for the keywords used in the file; properties that are not listed are not allowed."""
     if "$ref" in schema:
         return conforms(value, spec["components"]["schemas"][schema["$ref"].rpartition("/")[2]], spec)
     if "oneOf" in schema:

@@ -84,7 +84,7 @@ def test_a_stream_says_what_went_wrong_after_it_began() -> None:
         answer = server.post("/v1/translate", {"text": "a", "stream": True})
     assert answer.status == 200
     assert answer.body.decode().endswith(
-        'event: error\ndata: {"error": "the translation failed by a fault of the server", "status": 500}\n\n'
+        'event: error\ndata: {"error": "the translation failed because of an internal error", "status": 500}\n\n'
     )
 
 
@@ -97,17 +97,17 @@ def test_a_text_without_words_is_answered(model_server: RunningServer) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"txt": "a"}, "txt: unknown parameter; there are text, source, "),
+        ({"txt": "a"}, "txt: unknown parameter; the parameters are text, source, "),
         ({"nbest": 12}, "nbest: must be a whole number from 1 to 11"),
         ({"nbest": True}, "nbest: must be a whole number from 1 to 11"),
         ({"options": 3}, "options: must be an object"),
-        ({"options": {"beam": 3}}, "options.beam: unknown option; there are beam_size, "),
+        ({"options": {"beam": 3}}, "options.beam: unknown option; the options are beam_size, "),
         ({"options": {"max_length_extra": 100_000}}, "options.max_length_extra: unknown option"),
         ({"options": {"beam_size": 21}}, "options.beam_size: must be at most 20 on this server"),
         ({"options": {"beam_size": "wide"}}, "options.beam_size: must be a whole number"),
         ({"options": {"beam_size": 2}, "nbest": 3}, "options.num_hypotheses: a beam of 2 cannot give more"),
         ({"options": {"forbid": ["a"] * (MOST_FORBIDDEN + 1)}}, "options.forbid: at most 100 words"),
-        ({"details": {"head": True}}, "details.head: unknown; there are heads, beam and runners_up"),
+        ({"details": {"head": True}}, "details.head: unknown; details can have heads, beam and runners_up"),
         ({"details": "yes"}, "details: must be true or false"),
         ({"prefix": ["a"]}, "prefix: a list, with one for each segment, needs details"),
         ({"stream": 1}, "stream: must be true or false"),

@@ -1,4 +1,4 @@
-"""The page as text: whole, harmless, and within its size."""
+"""The page as text: complete, safe, and within its size limit."""
 
 import base64
 import json

@@ -79,7 +79,7 @@ def site(run: Path) -> Iterator[RunningServer]:
 
 
 class Visit:
-    """An opened page, and everything it complained of or asked elsewhere."""
+    """An opened page, and every error it logged or foreign request it made."""
 
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(**{"viewport": {"width": 1100, "height": 900}, **options})
@@ -197,7 +197,7 @@ def test_ribbons_are_as_wide_as_the_weights(browser: Any, site: RunningServer, t
     assert visit.complaints == []
 
 
-def test_another_word_is_typed_and_the_rest_translated_anew(visit: Visit) -> None:
+def test_another_word_is_typed_and_the_rest_translated_again(visit: Visit) -> None:
     visit.translate()
     visit.unit("target", "dog").click()
     visit.page.fill("#choices input", "cat")
@@ -339,7 +339,7 @@ def test_a_link_leads_back_to_the_same_view(visit: Visit, browser: Any) -> None:
     [
         (429, "too many requests are waiting", "The server is busy (too many requests are waiting)"),
         (400, "text: too long", "This cannot be translated: text: too long."),
-        (500, "a fault", "The server has failed: a fault."),
+        (500, "a fault", "The server failed: a fault."),
     ],
 )
 def test_refusals_are_shown_in_words(
@@ -365,7 +365,7 @@ def test_a_model_without_details_still_translates(browser: Any, site: RunningSer
     visit.page.route("**/v1/translate", lambda route: route.fulfill(**refuse), times=1)
     visit.type("One two. Three.\n\nfour")
     visit.expect("One two. Three.four")
-    assert "cannot be looked into" in visit.page.inner_text("#message")
+    assert "has no details to show" in visit.page.inner_text("#message")
     assert not visit.page.is_visible("#result")
     visit.translate("five")
     assert ["details" in question for question in visit.questions] == [True, False, False]
@@ -373,7 +373,7 @@ def test_a_model_without_details_still_translates(browser: Any, site: RunningSer
     assert all(FAILED in complaint for complaint in visit.complaints)
 
 
-def test_a_server_that_has_gone_and_come_back(browser: Any, site: RunningServer) -> None:
+def test_a_server_that_goes_away_and_comes_back(browser: Any, site: RunningServer) -> None:
     visit = Visit(browser, f"{site.url}/")
     visit.translate()
     visit.page.route("**/v1/translate", lambda route: route.abort("connectionrefused"), times=1)

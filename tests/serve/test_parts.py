@@ -19,7 +19,7 @@ from translator.serve.text import text_lines
 
 
 @given(st.text(st.sampled_from("ab \n\r\t\u2028")))
-def test_lines_put_together_again_are_the_text(text: str) -> None:
+def test_joined_lines_are_the_text(text: str) -> None:
     cut = text_lines(text)
     assert cut.joined(cut.lines) == text
     assert not any("\n" in line for line in cut.lines)

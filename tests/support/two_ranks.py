@@ -1,4 +1,4 @@
-"""The same program in two processes that know of each other, as torchrun would start them."""
+"""The same program in two connected processes, as torchrun would start them."""
 
 import socket
 from subprocess import CompletedProcess

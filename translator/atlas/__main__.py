@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument(
         "--only", action="append", default=[], metavar="CHAPTER", help="this chapter only; can be given several times"
     )
-    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     return result
 
 

@@ -19,12 +19,12 @@ from translator.atlas.figures.trainings import trainings
 from translator.atlas.material import Material
 from translator.report.sections.parts import Section
 
-Figures = dict[str, Any]  # of a chapter: by the name of the figure; None where it has no material
+Figures = dict[str, Any]  # of a chapter, by name; None if the material is missing
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """`figures` compute plain values from the material, or None without the material; `write` makes HTML of them."""
+    """`figures` compute plain values from the material, or None if it is missing; `write` turns them into HTML."""
 
     number: int
     name: str  # for --only

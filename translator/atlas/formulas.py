@@ -1,4 +1,4 @@
-r"""Formulas as MathML, which browsers show without fonts or scripts from elsewhere.
+r"""Formulas as MathML, which browsers show without external fonts or scripts.
 
 They are written in a small part of TeX: letters, numbers and signs, _ and ^, braces, \frac{}{}, \sqrt{}, \text{}, and
 the names in the tables below.

@@ -1,4 +1,4 @@
-"""What the figures of the atlas may use: nothing but the package itself, and trained runs where they are given."""
+"""What the figures of the atlas may use: the package itself and, if given, trained runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ class TrainedRun:
 
 @dataclass(frozen=True)
 class Material:
-    """`quick` asks for smaller sizes and fewer repetitions, where a figure takes more than a moment."""
+    """`quick` asks for smaller sizes and fewer repetitions of figures that take a while."""
 
     quick: bool = False
     run: TrainedRun | None = None  # a Transformer

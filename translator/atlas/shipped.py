@@ -1,4 +1,4 @@
-"""Measurements that take too long for the moment a page is made: JSON files in data/, each with its provenance."""
+"""Measurements that take too long to be repeated for every page: JSON files in data/, each with its provenance."""
 
 import datetime
 import json

@@ -22,10 +22,12 @@ from translator.runs.directions import Direction
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
 
+WITHOUT_CORPORA = "figures that need the run's corpora are left out or come from the package"
+
 
 def run(options: argparse.Namespace) -> None:
     if options.output is None and options.json is None:
-        raise UserError("-o FILE: is missing; name the page to be written, such as -o atlas.html")
+        raise UserError("nothing to write; give the page with -o atlas.html, or --json FILE")
     _require_chapters(options.only)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if options.threads:
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
         if "json" in write:
             write["json"](json.dumps(figures, ensure_ascii=False) + "\n")
     if options.output is not None:
-        say(f"{options.output}: {len(figures)} chapter(s)")
+        say(f"{options.output}: {len(figures)} chapter{'s' * (len(figures) != 1)}")
 
 
 def _require_chapters(names: list[str]) -> None:
@@ -60,7 +62,7 @@ def _require_chapters(names: list[str]) -> None:
 
 
 def load_trained_run(option: str, path: Path | None, kind: str) -> TrainedRun | None:
-    """The run that an option names, refused if it is of another kind of model; None where the option is not given."""
+    """The run that an option names, which must have this kind of model; None if the option is not given."""
     if path is None:
         return None
     try:
@@ -71,14 +73,15 @@ def load_trained_run(option: str, path: Path | None, kind: str) -> TrainedRun | 
     config = load_file(RunDirectory(folder).config)
     if config.model.kind != kind:
         other = {"--run": "--lstm-run", "--lstm-run": "--run"}[option]
-        raise UserError(f"{option} {path}: is a run of the model {config.model.kind}; give it as {other}")
+        raise UserError(f"{option} {path}: is a run with model={config.model.kind}; give it as {other}")
     return TrainedRun(folder, config, translator, _held_out(folder, translator.direction))
 
 
 def _held_out(folder: Path, direction: Direction) -> HeldOut | None:
-    """None where the corpora of the run are gone: the figures that need them are then left out."""
+    """None if the corpora of the run are gone: figures that need them are then left out."""
     try:
-        return read_held_out(ReportRequest([folder]), load_file(RunDirectory(folder).config), direction)[0]
+        config = load_file(RunDirectory(folder).config)
+        return read_held_out(ReportRequest([folder]), config, direction, remedy=WITHOUT_CORPORA)[0]
     except UserError as error:
         logging.getLogger(__name__).warning("%s", error)
         return None

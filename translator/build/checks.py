@@ -49,7 +49,7 @@ def _check_compilation(config: Config) -> None:
         not config.trainer.compile or config.model.kind != "lstm",
         "trainer.compile",
         "true",
-        "a recurrence is compiled anew for every length of sentence, which takes longer than it saves; leave it out "
+        "a recurrence is compiled again for every sentence length, which takes longer than it saves; leave it out "
         "with model.kind=lstm",
     )
 

@@ -1,4 +1,4 @@
-"""`init_from`: a new run begins with the tokenizer of another run and with those of its weights that fit."""
+"""`init_from`: a new run starts with the tokenizer of another run and with those of its weights that fit."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ _SHOWN = 3  # names of weights that were not taken over, for each reason
 
 @dataclass(frozen=True)
 class TakenOver:
-    """What a run has begun with."""
+    """What a run has started with."""
 
     run: str
     checksum: str  # of the other run's weights
@@ -38,8 +38,8 @@ class TakenOver:
 
     def describe(self) -> str:
         reasons = {
-            "begin at random, because they are not there": self.missing,
-            "begin at random, because they have another shape there": self.of_other_shape,
+            "are initialised at random, because that run does not have them": self.missing,
+            "are initialised at random, because their shape differs": self.of_other_shape,
             "of that run are not needed": self.unused,
         }
         lines = [f"init_from={self.run}: {len(self.taken)} of {self._num_own} weights taken over, and the tokenizer"]
@@ -59,7 +59,7 @@ def _listed(names: list[str]) -> str:
 def with_initial_tokenizer(config: Config) -> Config:
     """The configuration with the tokenizer options of the run that `init_from` names.
 
-    With another vocabulary its embeddings would mean nothing. Only the sampling of subwords is free to differ. The
+    With another vocabulary its embeddings would mean nothing. Only subword sampling may differ. The
     saved configuration of a run to be resumed has these options already.
     """
     if config.init_from is None or config.resume not in (False, AUTO):
@@ -70,7 +70,7 @@ def with_initial_tokenizer(config: Config) -> Config:
 
 
 def tokenizer_folder(config: Config) -> Path | None:
-    """Where the tokenizer of a run with `init_from` is: in the other run or, once it has begun, in its own folder."""
+    """Where the tokenizer of a run with `init_from` is: in the other run or, once this one exists, in its folder."""
     if config.init_from is None:
         return None
     return RunDirectory(Path(str(config.run_dir))).tokenizer if config.resume else _initial_run(config).tokenizer
@@ -86,7 +86,7 @@ def _initial_run(config: Config) -> RunDirectory:
 def take_over_weights(config: Config, model: Seq2Seq) -> TakenOver | None:
     """Copies the weights of the run that `init_from` names into a model that has not been trained.
 
-    None where there is nothing to do: a run that has a checkpoint continues from there.
+    None if there is nothing to do: a run that has a checkpoint continues from it.
     """
     if config.init_from is None or _has_checkpoint(config):
         return None
@@ -126,12 +126,12 @@ def _has_checkpoint(config: Config) -> bool:
 
 
 def _require_same(config: Config, checksum: str) -> None:
-    """A run that was stopped before its first checkpoint begins again, with the same weights as before."""
+    """A run that was stopped before its first checkpoint starts over, and needs the same weights as before."""
     if not config.resume:
         return
     recorded = RunDirectory(Path(str(config.run_dir))).read_manifest().get("init_from", {}).get("weights_sha256")
     if recorded not in (None, checksum):
         raise UserError(
-            f"init_from={config.init_from}: its weights are no longer those that {config.run_dir} began with; start a "
-            "new run with another run_dir"
+            f"init_from={config.init_from}: its weights are no longer those that {config.run_dir} started with; start "
+            "a new run with another run_dir"
         )

@@ -29,7 +29,7 @@ from translator.runs.latest import resolve_run
 from translator.schema.data import DataConfig, DemoDataConfig, Directions, TextDataConfig
 
 MOST_COUNTED_PAIRS = 1_000_000  # of the training text; more would take minutes and change little
-REMEDY = "give another set with --source FILE --reference FILE"
+REMEDY = "put the run's corpora back in their place, or give another set with --source FILE --reference FILE"
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ def _require_same_languages(folders: Sequence[Path], directions: Sequence[Direct
         )
 
 
-def read_held_out(request: ReportRequest, config: Config, direction: Direction) -> tuple[HeldOut, str]:
+def read_held_out(
+    request: ReportRequest, config: Config, direction: Direction, *, remedy: str = REMEDY
+) -> tuple[HeldOut, str]:
     """The set that was asked for, or the run's test set, or else its validation set; and the name of the split."""
     if request.source is not None and request.reference is not None:
         sources, references = list(read_lines(request.source)), list(read_lines(request.reference))
@@ -92,7 +94,7 @@ def read_held_out(request: ReportRequest, config: Config, direction: Direction) 
             raise UserError(f"--source {request.source}: is empty; a report needs sentences")
         name, split, gold_file = str(request.source), "", request.gold_alignment
     else:
-        splits = _open_existing(config.data)
+        splits = _open_existing(config.data, remedy)
         corpus = splits.test or splits.valid
         split = "test" if splits.test is not None else "valid"
         pairs = _directed(corpus, direction)
@@ -107,7 +109,7 @@ def _directed(pairs: Iterable[tuple[str, str]], direction: Direction) -> Iterabl
     return (pair[::-1] if direction.reading.is_reversed else pair for pair in pairs)
 
 
-def _open_existing(data: DataConfig) -> Splits:
+def _open_existing(data: DataConfig, remedy: str = REMEDY) -> Splits:
     """The corpora of a run; unlike training, a report does not generate missing ones."""
     try:
         if isinstance(data, DemoDataConfig):
@@ -117,7 +119,7 @@ def _open_existing(data: DataConfig) -> Splits:
             )
         return open_splits(data)
     except UserError as error:
-        raise UserError(f"{error}; the report needs the run's corpora in their original place, or {REMEDY}") from error
+        raise UserError(f"{error}; {remedy}") from error
 
 
 def _gold_file(data: DataConfig, split: str) -> Path | None:

@@ -2,7 +2,7 @@
 
 A tag is a piece that no text contains, such as <2de> ("translate into German") or <bt> ("back-translated"): a control
 symbol of SentencePiece, reserved when the tokenizer is trained. Tables hold plain pairs; tags are added and sides
-exchanged when rows are read, so one table serves all readings.
+swapped when rows are read, so one table serves all readings.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ class ReadTable:
 
 
 class ReadTables:
-    """Tables one after the other; `num_pairs` pairs come again and again, read in several ways."""
+    """A concatenation of tables in which the same `num_pairs` pairs occur several times, read in different ways."""
 
     def __init__(self, tables: Sequence[ReadTable], num_pairs: int) -> None:
         self.tables = list(tables)

@@ -1,6 +1,6 @@
-"""Pairs whose one side a model has written: which of them are worth training on, and why the others are dropped.
+"""Pairs with one side written by a model: which of them are kept for training, and why the others are dropped.
 
-A pair is judged in this order, and counted at the first step that it fails:
+The checks in their order; a dropped pair is counted under the first one that it fails:
 
     excluded          the original text is one of those that must not be trained on, such as a test set
     drop_blank …      the steps of cleaning that look at one pair alone (see `translator.data.cleaning`)
@@ -76,8 +76,8 @@ class Selection:
 
 
 def best_share(scores: "array[float]", share: float) -> bytearray:
-    """Marks the best of the scores with 1, as many as the share of them comes to; of equal ones, the first."""
-    num_kept = min(len(scores), math.ceil(share * len(scores) - 1e-9))  # 0.9 of 10 is 9, whatever floats make of it
+    """Marks this share of the scores with 1, the best ones; among equal scores, the first."""
+    num_kept = min(len(scores), math.ceil(share * len(scores) - 1e-9))  # 0.9 of 10 is 9, despite rounding errors
     chosen = bytearray(len(scores))
     for index in sorted(range(len(scores)), key=lambda index: -scores[index])[:num_kept]:
         chosen[index] = 1
@@ -85,5 +85,5 @@ def best_share(scores: "array[float]", share: float) -> bytearray:
 
 
 def excluded_texts(lines: Iterable[str]) -> set[bytes]:
-    """Texts that must not be trained on, as 16 bytes each."""
+    """Digests of texts that must not be trained on, 16 bytes each."""
     return {text_digest(normalize_text(line)) for line in lines}

@@ -1,4 +1,4 @@
-"""Lines divided into the parts that a model translates, and their translations joined again."""
+"""Divides lines into the parts that a model translates, and joins the translations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

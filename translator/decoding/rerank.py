@@ -1,12 +1,12 @@
-"""Reranking: the translations that a search has found, judged by other models as well.
+"""Reranking: the translations found by a search, scored by other models as well.
 
 A hypothesis h of a source s gets the score
 
     normalised score by the model itself  +  Σ_m w_m · log p_m / length  +  w · number of pieces
 
 where p_m is p(h | s) for a model of the same direction, and p(s | h) for one of the opposite direction, which prefers
-translations from which the source can be told (noisy-channel reranking: Yee et al. 2019, equation 3). Each model has
-its own vocabulary. Log-probabilities are divided by the number of pieces that they are of.
+translations from which the source can be recovered (noisy-channel reranking: Yee et al. 2019, equation 3). Each model
+has its own vocabulary. Log-probabilities are divided by the number of pieces of the text.
 """
 
 from collections.abc import Sequence
@@ -45,14 +45,14 @@ class Reranker:
 
     @property
     def identity(self) -> list[list[Any]]:
-        """Everything that its judgement depends on, for JSON."""
+        """Everything that the order depends on, for JSON."""
         length = ["length", float(self.weights[-1])]
         return [*([judge.checksum, judge.is_reverse, judge.weight] for judge in self.judges), length]
 
     def features(
         self, sources: Sequence[str], translations: Sequence[str], hypotheses: Sequence[Hypothesis]
     ) -> Features:
-        """What the weights belong to (N, F), for N hypotheses: their texts, and the source of each."""
+        """The features (N, F) of N hypotheses, given their texts and the source of each."""
         own = [hypothesis.normalized_score for hypothesis in hypotheses]
         judged = [judge.scores(sources, translations) for judge in self.judges]
         lengths = [len(hypothesis.ids) + 1.0 for hypothesis in hypotheses]

@@ -1,10 +1,10 @@
-"""How much of the terms that a translation must contain has been written.
+"""How much of its required terms a translation already contains.
 
-This is judged by the text of a hypothesis and not by its pieces, so that every spelling of a term counts, whichever
-pieces it is made of. The text is kept as UTF-8, since a vocabulary may write a character byte by byte.
+What counts is the text of a hypothesis and not its pieces, so that a term is recognised whichever pieces spell it. The
+text is kept as UTF-8, since a vocabulary may write a character byte by byte.
 
 A term counts where it is a whole word, so that "Hund" is not found in "Hunde". At the beginning of the text its first
-letter may be a capital. No two terms share a stretch of the text: the longest term is looked for first, and a term
+letter may be a capital. Terms must not overlap in the text: the longest term is looked for first, and a term
 that is required twice has to be there twice.
 """
 
@@ -57,7 +57,7 @@ class PieceTexts:
         return ids
 
     def usual(self, term: str) -> list[int]:
-        """The pieces of a term after a space, as they are in the training text, if the tokenizer can tell."""
+        """The pieces of a term after a space, as the tokenizer would split it in training text, if it can."""
         (ids,) = self.tokenizer.encode_target([term])
         is_exact = all(piece >= NUM_SPECIAL for piece in ids) and self.write(ids) == b" " + term.encode()
         spelled = ids if is_exact else self.spell(b" " + term.encode())
@@ -68,7 +68,7 @@ class PieceTexts:
 
 class Progress(NamedTuple):
     num_done: int  # pieces of the terms that have been written: the bank of the hypothesis
-    num_needed: int  # pieces that are still needed at most; 0 if all terms are there
+    num_needed: int  # upper bound on the pieces still needed; 0 if all terms are there
     following: tuple[int, ...]  # pieces that begin or continue a missing term
 
 
@@ -88,7 +88,7 @@ class _Term:
         self.size = max(len(usual), len(self.rest(self.bytes, pieces) or []))
 
     def rest(self, text: bytes, pieces: PieceTexts) -> list[int] | None:
-        """The pieces that write this end of " term"; None if there are none."""
+        """The pieces that write this last part of " term"; None if there are none."""
         if text not in self.rests:
             self.rests[text] = pieces.spell(text)
         return self.rests[text]
@@ -102,7 +102,7 @@ class RequiredTerms:
         self.pieces = pieces
         self.without_spaces = without_spaces
         counts = Counter(terms)
-        # The longest first: it is the first to be found in a text.
+        # The longest first, since it is looked for first.
         self._terms = [(_Term(text, pieces), counts[text]) for text in sorted(counts, key=lambda text: -len(text))]
         self.size = sum(count * term.size for term, count in self._terms)
         self._known: dict[bytes, Progress] = {}
@@ -124,7 +124,7 @@ class RequiredTerms:
         return Progress(self.size - needed, needed, tuple(dict.fromkeys(rest[0] for _, rest in rests)))
 
     def _missing(self, text: str) -> tuple[list[tuple[_Term, int]], int]:
-        """The terms that are not there, how often, and where in the text, in bytes, the last of the others ends."""
+        """The missing terms with their counts, and the byte position at which the last term found ends."""
         taken: list[tuple[int, int]] = []
         missing = []
         for term, count in self._terms:
@@ -158,7 +158,7 @@ class RequiredTerms:
 
 
 def leave_out(required: RequiredTerms, prefix: Sequence[int], max_length: int) -> tuple[RequiredTerms, list[str]]:
-    """Without as many of the last terms as there is no room for in an output of this length after its prefix."""
+    """Drops terms from the end until the rest fits into an output of this length after its prefix."""
     terms, left_out = list(required.terms), list[str]()
     room = max_length - len(prefix)
     while terms and required.progress(required.pieces.write(prefix)).num_needed > room:

@@ -1,4 +1,4 @@
-"""From a file of terms to what the translation of a sentence must contain."""
+"""From a file of terms to the terms that the translation of a sentence must contain."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from translator.schema.decode import SearchOptions
 
 @dataclass(frozen=True)
 class Requirements:
-    """What is required of the translation of a sentence, and which terms there is no room for."""
+    """The terms required in the translation of a sentence, and those that do not fit."""
 
     required: RequiredTerms | None = None
     left_out: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Terminology:
     def requirements(
         self, text: str, source_length: int, prefix: Sequence[int], options: SearchOptions
     ) -> Requirements:
-        """For a source text of so many pieces, whose translation begins with the prefix."""
+        """For a source text of `source_length` pieces whose translation begins with the prefix."""
         wanted = self.terms.required(text)
         if not wanted:
             return NO_TERMS

@@ -1,18 +1,18 @@
-"""Beam search in which every output contains the terms required of it (Post and Vilar 2018, dynamic beam allocation).
+"""Beam search in which every output contains its required terms (Post and Vilar 2018, dynamic beam allocation).
 
 Letters: A sentences still running, W width of the widest beam, V vocabulary.
 
-Hypotheses are sorted into banks by how many pieces of their terms they have written, and the places of the beam are
-shared out among the banks, since those with a term that the model would not have chosen always have lower scores than
-those without. A beam is as wide as the options say, and wider by one hypothesis for each piece of its terms. In each
+Hypotheses are sorted into banks by the number of pieces of their terms that they contain, and the slots of the beam are
+divided among the banks, since hypotheses with a term that the model would not have chosen always score lower than those
+without. A beam is as wide as the options say, and wider by one hypothesis for each piece of its terms. In each
 step the candidates are (section 3.1 of the paper) the best continuations of all hypotheses, the best ones of each, and
 the pieces that begin or continue a missing term.
 
 A hypothesis ends only when all its terms are there. One that would have no room for them within the maximum length is
-dropped, so that the last ones can do nothing but write their terms. Outputs with terms are compared by their
+dropped, so that in the end only hypotheses that write their terms remain. Outputs with terms are compared by their
 log-probability, without a length penalty: a term that the model finds unlikely lowers the mean of all pieces so much
 that padding would raise it. With `stop=first`, a hypothesis counts only if it ended among the best of all banks: those
-that wrote their terms at the first opportunity also end early, and are bad. Without terms this is the search of
+that wrote their terms at the first opportunity also end early, and are poor. Without terms this is the search of
 `translator.decoding.beam`.
 """
 
@@ -60,11 +60,11 @@ class _Sentence:
         return 1.0 if self.required.terms else float(length_penalty(float(length), options))
 
     def is_free(self, step: int) -> bool:
-        """Whether the next piece is neither that of a prefix nor the end that the maximum length demands."""
+        """Whether the next piece is neither part of a prefix nor the EOS forced by the maximum length."""
         return self.prefix_length <= step < self.max_length
 
     def candidates(self, values: dict[tuple[int, int], float], step: int) -> list[Candidate]:
-        """Those of the continuations (hypothesis, piece) that leave room for what is missing, the best first."""
+        """The continuations (hypothesis, piece) that leave room for the missing terms, best first."""
         found = []
         for (parent, piece), value in values.items():
             if value == -torch.inf:
@@ -78,7 +78,7 @@ class _Sentence:
 
 
 def allocate(candidates: Sequence[Candidate], num_places: int) -> list[Candidate]:
-    """The candidates that get a place: the best of each bank in turn. Both lists have the best candidates first."""
+    """The candidates that get a slot: the best of each bank in turn. Input and output are sorted, best first."""
     if len(candidates) <= num_places:
         return list(candidates)
     banks: dict[int, list[int]] = {}
@@ -140,7 +140,7 @@ class _Beams:
         return ((row, piece, value) for (row, piece), value in zip(wanted, values.tolist(), strict=True))
 
     def end_some(self, row: int, candidates: list[Candidate], step: int) -> list[Candidate]:
-        """Adds those of a sentence's candidates that end to the pool; returns those that go on."""
+        """Adds the candidates of a sentence that end to the pool; returns those that continue."""
         sentence = self.sentences[row]
         ended = [one for one in allocate(candidates, sentence.width) if one.piece == EOS]
         if not candidates and not sentence.has_output:  # the model gives no finite score at all
@@ -162,7 +162,7 @@ class _Beams:
         best_possible = going_on[0].value / sentence.penalty(sentence.max_length + 1, options)
         if best_possible <= float(self.pool.normalized[sentence.place, options.num_hypotheses - 1]):
             return True
-        # Without a penalty, `first` means the same as `exact`; hypotheses without their terms would go on for ever.
+        # Without a penalty, `first` means the same as `exact`; hypotheses without their terms would never stop.
         stops_at_first = options.stop is Stop.first and (is_normalized(options) or bool(sentence.required.terms))
         return stops_at_first and sentence.num_finished >= options.beam_size
 

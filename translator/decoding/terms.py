@@ -1,4 +1,4 @@
-"""Terminology: a list of source terms and of the translations that they must get.
+"""Terminology: a list of source terms with their required translations.
 
 A file of terms has a line for each: the source term, a tab, and the target term. Blank lines and lines that begin with
 `#` are skipped. In the source, terms are found as whole words, the longest first, so that "credit card" wins over
@@ -24,7 +24,7 @@ class Term(NamedTuple):
 
 
 class TermList:
-    """Finds out which target terms the translation of a text needs."""
+    """Finds the target terms that the translation of a text must contain."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
         longest_first = sorted(terms, key=lambda term: -len(term.source))
@@ -45,7 +45,7 @@ class TermList:
             if len(columns) != 2 or not source or not target:
                 raise UserError(f"{place}: must be a source term, a tab and its translation")
             if found.setdefault(source, target) != target:
-                raise UserError(f"{place}: {source!r} is {found[source]!r} further up; give one translation")
+                raise UserError(f"{place}: {source!r} already has the translation {found[source]!r}; give only one")
         return cls([Term(*term) for term in found.items()])
 
     def required(self, text: str) -> list[str]:

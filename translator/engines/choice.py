@@ -22,7 +22,7 @@ def check_options(options: SearchOptions) -> None:
     refused = {
         "sample": (options.sample, "CTranslate2's samples do not depend on the seed and the line alone"),
         "forbid": (options.forbid, "CTranslate2 changes all probabilities when it forbids a word"),
-        "terms": (options.terms, "the ctranslate2 engine cannot require terms"),
+        "terms": (options.terms, "the ctranslate2 engine cannot enforce terms"),
         "no_repeat_ngram": (options.no_repeat_ngram, "CTranslate2 changes all probabilities when it forbids a piece"),
         "repetition_penalty": (options.repetition_penalty != 1, "the ctranslate2 engine has none"),
         "stop": (options.beam_size > 1 and options.stop is not Stop.first, "the ctranslate2 engine has `first` only"),

@@ -4,7 +4,7 @@ Each sentence has several hypotheses with features, and the one with the highest
 weight the sum of a hypothesis is a straight line, so the choice for a sentence changes only where the upper envelope of
 its lines has a corner. Between the corners of all sentences the metric is constant: all its values along the weight are
 found by adding and subtracting the sufficient statistics of the hypotheses that change (section 4 of the paper).
-One weight after the other is searched until none brings more. There is no chance in it.
+The weights are searched in turn until none improves the metric. The result is deterministic.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,7 +90,7 @@ def search_line(
 
 
 def upper_envelope(offsets: Table, slopes: Table) -> list[tuple[float, int]]:
-    """Which of the lines offset + x · slope is the highest from where on, beginning at -∞; of equals the first."""
+    """The upper envelope: which of the lines offset + x · slope is highest, and from where on; of equals the first."""
     current = min(range(len(slopes)), key=lambda line: (slopes[line], -offsets[line], line))
     found, x = [(-np.inf, current)], -np.inf
     while True:

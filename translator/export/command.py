@@ -79,7 +79,7 @@ def _check_combinations(options: argparse.Namespace) -> None:
 
 
 def _check_tags(options: argparse.Namespace, loaded: LoadedRun) -> None:
-    """Only the program for CTranslate2 puts a tag in front of the source, and a shortlist knows no tags."""
+    """Only the program for CTranslate2 puts a tag in front of the source, and shortlists do not support tags."""
     tags = ", ".join(loaded.tokenizer.tag_ids)
     if tags and options.to != "ctranslate2":
         raise UserError(f"--to {options.to}: the run's vocabulary has tags ({tags}), which only ctranslate2 can export")

@@ -1,1 +1,1 @@
-"""What can be seen of the translation of a sentence, as plain values for pages and programs."""
+"""How the translation of a sentence came about, as plain values for pages and programs."""

@@ -1,6 +1,6 @@
 """The beam as a tree: every continuation that a search looked at, with those it kept, ended and dropped.
 
-A sentences still running, of which there is one here; K beam size; 2K candidates of each step, best first.
+A: sentences still running, here one; K: beam size; 2K candidates of each step, best first.
 """
 
 import math
@@ -19,7 +19,7 @@ from translator.schema.decode import SearchOptions
 
 
 class BeamRecord:
-    """Collects the candidates of the search of one sentence, step by step, as nodes of a tree.
+    """Collects the candidates of the search for one sentence, step by step, as nodes of a tree.
 
     A node is a piece: `parent` is the node of the piece before it, None at the beginning, and `score` the
     log-probability of everything up to it. It is `kept` if the search went on from it, `ended` if it is the EOS of a
@@ -41,7 +41,7 @@ class BeamRecord:
         penalty = float(length_penalty(self._step + 1.0, self.options))
         of_candidate: list[int | None] = []
         for rank, (score, row, piece) in enumerate(zip(scores, rows, ids, strict=True)):
-            if not math.isfinite(score):  # not a candidate: something forbidden
+            if not math.isfinite(score):  # not a candidate: forbidden
                 of_candidate.append(None)
                 continue
             has_ended = piece == EOS and rank < len(ends) and ends[rank]
@@ -64,7 +64,7 @@ class BeamRecord:
         self._step += 1
 
     def mark_best(self, ids: Sequence[int]) -> None:
-        """Marks the path of this hypothesis, given without EOS, as far as the tree has it."""
+        """Marks the path of this hypothesis, given without EOS, as far as the tree contains it."""
         children = {(node["parent"], piece): node for node, piece in zip(self.nodes, self._ids, strict=True)}
         parent: int | None = None
         for piece in [*ids, EOS]:
@@ -89,7 +89,7 @@ def beam_tree(
     best: Sequence[int] | None = None,
     before_step: Callable[[], None] = lambda: None,
 ) -> list[dict[str, Any]]:
-    """The nodes of the search of one sentence, which is done once more for this; `best` is the output to mark."""
+    """The nodes of the search for one sentence, which is repeated for this; `best` is the output to mark."""
     record = BeamRecord(options, name_of)
     constraints = Constraints(source_mask, options, [prefix] if prefix else None, forbidden, never)
     with evaluation_mode(model):

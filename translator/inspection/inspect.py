@@ -23,7 +23,7 @@ from translator.models.base import evaluation_mode
 
 WEIGHT_DIGITS = 3  # as many as can be seen
 NEVER_WRITTEN = (PAD, BOS)
-PROBABILITY_DIGITS = 4  # significant ones, since a small probability is no zero
+PROBABILITY_DIGITS = 4  # significant digits, since a small probability is not zero
 
 
 def inspect_line(
@@ -40,10 +40,10 @@ def inspect_line(
     """A translation with its inner workings, as values that JSON can hold.
 
     `text` is what `translate` gives; `segments` are the stretches of the line that the model translates at once.
-    `prefix` is what the translation begins with: that of the line, or a list with one for each segment. Hypotheses are
-    searched for as the translator does, with its engine if it has one. Probabilities and attention always come from
+    `prefix` is the start of the translation of the line, or a list with one for each segment. The search is the
+    translator's own, with its engine if it has one. Probabilities and attention always come from
     torch, which is fed the finished hypotheses, and the beam is that of torch's search; it is None where there is none,
-    in greedy search and sampling. `number` is the line's in its text, counted from 0, on which samples depend.
+    in greedy search and sampling. `number` is the number of the line in its text, counted from 0; samples depend on it.
     """
     own = copy.copy(translator)  # the options of the caller's translator stay as they are
     if num_hypotheses is not None:
@@ -83,7 +83,7 @@ def _segment(
             num_likeliest=num_runners_up
             + 1
             + len(NEVER_WRITTEN)
-            + len(translator.never),  # the piece itself is mostly among them
+            + len(translator.never),  # the piece itself is usually among them
         )
     source_pieces, num_tags = tokenizer.source_pieces(part.ids), len(translator.source_tags)
     return {
@@ -194,7 +194,7 @@ def _beam(translator: LineTranslator, part: Part, source: Tensor, mask: Tensor) 
 
 
 def rounded(weights: Tensor) -> Any:
-    """Nested lists of numbers with few digits; what is not a number, from a model that has diverged, is 0."""
+    """Nested lists of numbers with few digits; NaN, from a model that has diverged, becomes 0."""
     scale = 10**WEIGHT_DIGITS
     return ((weights.double().nan_to_num(0) * scale).round() / scale).tolist()
 

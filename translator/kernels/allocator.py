@@ -1,7 +1,7 @@
 """Keeps glibc from handing memory back to the system between training steps.
 
-Every step allocates and frees the same large tensors. By default glibc maps each of them anew, and the kernel fills the
-pages with zeros again: about a fifth of a training step on the CPU. Told to keep what it has, it reuses warm pages.
+Every step allocates and frees the same large tensors. By default glibc maps new pages for each of them, which
+the kernel fills with zeros: about a fifth of a training step on the CPU. Told to keep its memory, it reuses warm pages.
 """
 
 import ctypes

@@ -13,7 +13,7 @@ import numpy as np
 from translator.report.charts import chart
 from translator.report.html import Markup
 
-MOST_ROWS = 60  # of the table below a chart; a curve with more points is given by some of them
+MOST_ROWS = 60  # of the table below a chart; a curve with more points is thinned out
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Curve:
 
 
 def significant(value: float, digits: int) -> float:
-    """Rounded to so many significant digits: a page of half the size."""
+    """Rounded to this many significant digits, which halves the size of the page."""
     return float(f"{value:.{digits}g}")
 
 
@@ -85,7 +85,7 @@ def image_spec(
     column_names: Sequence[str] | None = None,
     height: int | None = None,
 ) -> dict[str, Any]:
-    """A large grid as a picture; values below `low` or above `high` are drawn as these."""
+    """A large grid as a picture; values below `low` or above `high` are clipped."""
     low = min(0.0, float(values.min())) if low is None else low
     high = float(values.max()) if high is None else high
     shares = (np.clip(values, low, high) - low) / ((high - low) or 1.0)
@@ -121,7 +121,7 @@ def frames_chart(
     headings: Sequence[str] = (),
     rows: Sequence[Sequence[str]] = (),
 ) -> Markup:
-    """A slider between charts that were computed beforehand. The series of `common` are drawn in every frame."""
+    """A slider between precomputed charts. The series of `common` are drawn in every frame."""
     spec = {
         "control": control,
         "common": list(common),

@@ -1,7 +1,7 @@
 """The directions a run translates in, and the tag that asks for each of them.
 
-The tokenizer of a run decides whether there are tags: where it has one for the target language, every source begins
-with it. So a run that begins from one with both directions (init_from) keeps the tag that its weights know.
+The tokenizer of a run determines whether there are tags: if it has one for the target language, every source begins
+with it. So a run that starts from one with both directions (init_from) keeps the tag that its weights know.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def directions_of(config: Config, tokenizer: Tokenizer) -> list[Direction]:
 
 
 def choose_direction(config: Config, tokenizer: Tokenizer, to: str | None, run: object) -> Direction:
-    """The direction into the language `to`, by default the run's own; refused where the run has no such direction."""
+    """The direction into the language `to`, by default the run's own; an error if the run has no such direction."""
     directions = directions_of(config, tokenizer)
     for direction in directions:
         if to in (None, direction.target):

@@ -13,7 +13,7 @@ _NOT_OF_THE_MODEL = ("kind", "teacher_forcing")  # options of the group `model` 
 
 
 def spare_tags(model: Seq2Seq, tokenizer: Tokenizer) -> None:
-    """Neither word dropout nor a cutoff takes away the tags in front of the source, whatever it takes."""
+    """Word dropout and cutoff never remove the tags in front of the source."""
     ids = list(tokenizer.tag_ids.values())
     for module in model.modules():
         if isinstance(module, Embeddings) and ids:

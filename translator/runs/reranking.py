@@ -1,4 +1,4 @@
-"""The runs that judge a run's translations: given by the user, or chosen by `translator.tune`."""
+"""The runs that rerank another run's translations: given by the user, or stored by `translator.tune`."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def load_judge(languages: Languages, name: str, weight: float, device: torch.dev
     if direction is None:
         raise UserError(
             f"--rerank {name}: it translates from {run.config.data.source} to {run.config.data.target}; a run from "
-            f"{languages[0]} to {languages[1]} is judged by runs of the same direction or of the opposite one"
+            f"{languages[0]} to {languages[1]} can be reranked by runs of the same or the opposite direction"
         )
     scorer = LineTranslator(
         run.model, run.tokenizer, device, **translation_options(run.config, run.tokenizer, direction)
@@ -50,7 +50,7 @@ def load_judge(languages: Languages, name: str, weight: float, device: torch.dev
 
 
 def tuned_options(folder: Path) -> RerankOptions:
-    """What `translator.tune` has written into the run; no judges if it has not."""
+    """The judges that `translator.tune` has stored in the run, if any."""
     path = RunDirectory(folder).tuning
     if not path.exists():
         return RerankOptions()
@@ -63,8 +63,8 @@ def tuned_options(folder: Path) -> RerankOptions:
 
 
 def require_candidates(options: SearchOptions) -> None:
-    """Refuses options with which there is nothing to choose from."""
+    """Refuses options that leave nothing to choose from."""
     if options.mbr:
-        raise UserError("--rerank: minimum Bayes risk makes its own choice; leave out one of the two")
+        raise UserError("--rerank: minimum Bayes risk makes its own choice; use one or the other")
     if options.beam_size == 1 and not options.sample:
-        raise UserError("--rerank: greedy search finds one translation only; add --beam 8")
+        raise UserError("--rerank: greedy search finds only one translation; add --beam 8")

@@ -1,4 +1,4 @@
-"""Options of `translator.augment`: which of the pairs that a run has made are kept."""
+"""Options of `translator.augment`: which of the synthetic pairs are kept."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from translator.schema.options import Options, option
 
 class Kind(StrEnum):
     back = "back"  # the run translates the target language of the model to be trained into its source language
-    forward = "forward"  # further text in the source language, with translations by a model of the same direction
+    forward = "forward"  # more text in the source language, translated by a model of the same direction
     distill = "distill"  # the source side of a training corpus, translated by a teacher
 
 
@@ -23,7 +23,7 @@ class AugmentOptions(Options):
     )
     max_ratio: float | None = option(
         None,
-        "drop pairs with one side more than R times as long as the other, in characters; default: as the run's "
+        "drop pairs with one side more than R times as long as the other, in characters; default: the run's "
         "data.cleaning.max_ratio; 0 = no limit",
         minimum=0,
         metavar="R",

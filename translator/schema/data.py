@@ -59,8 +59,8 @@ class DataConfig(Options):
     target: str = option("de", "code of the target language")
     directions: Directions = option(
         Directions.forward,
-        "both = one model for both directions: each pair is used both ways, with a tag such as <2de> in front of the"
-        " source that names the target language",
+        "both = one model for both directions: each pair is used both ways, and a tag such as <2de> in front of the"
+        " source names the target language",
     )
     max_pieces: int = option(
         256,
@@ -202,9 +202,7 @@ class TokenizerConfig(Options):
     character_coverage: float = option(
         1.0, "share of the characters of the text that get pieces", minimum=0.9, maximum=1
     )
-    tags: list[str] = option(
-        [], "tags to reserve besides those that the data options need, for runs that begin from this one (init_from)"
-    )
+    tags: list[str] = option([], "further tags to reserve, for runs that will start from this one (init_from)")
     sampling: float = option(
         0.0, "BPE-dropout probability, or the unigram model's sampling temperature; 0 = off", minimum=0, below=1
     )

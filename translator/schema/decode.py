@@ -76,7 +76,7 @@ class SearchOptions(Options):
     )
     forbid: list[str] = option([], "never write this word; can be repeated", metavar="WORD")
     terms: str = option(
-        "", "translate the terms of this file as it says: a source term, a tab and its translation", metavar="FILE"
+        "", "terminology: a file with a source term, a tab and its required translation on each line", metavar="FILE"
     )
     sample: bool = option(False, "draw translations at random from the model's distribution instead of searching")
     temperature: float = option(
@@ -116,9 +116,9 @@ class SearchOptions(Options):
             f"a beam of {self.beam_size} cannot give more hypotheses than that; widen the beam",
         )
         if self.terms:
-            self.require(not self.sample, "terms", "samples cannot be made to contain terms; leave out `sample`")
-            self.require(self.mbr == 0, "terms", "minimum Bayes risk does not look at terms; leave out `mbr`")
-            self.require(self.beam_size > 1, "terms", "greedy search cannot look ahead to terms; give a beam size of 5")
+            self.require(not self.sample, "terms", "sampling cannot enforce terms; leave out `sample`")
+            self.require(self.mbr == 0, "terms", "minimum Bayes risk cannot enforce terms; leave out `mbr`")
+            self.require(self.beam_size > 1, "terms", "greedy search cannot enforce terms; use a beam, such as 5")
         self.require(all(word.strip() for word in self.forbid), "forbid", "a forbidden word cannot be blank")
         # Bytes of the command line that are not UTF-8 arrive as lone surrogates.
         self.require(all(map(_is_unicode, self.forbid)), "forbid", "a forbidden word must be valid UTF-8")
@@ -134,7 +134,7 @@ class SearchOptions(Options):
     def for_candidates(self, *, all_of_beam: bool = False) -> Self:
         """The options of the search itself: with `mbr` it has to find all candidates, for which the beam is widened.
 
-        With `all_of_beam` it gives all hypotheses that it finds, for others to choose from.
+        With `all_of_beam` it returns all hypotheses of the beam, for reranking.
         """
         if self.mbr == 0:
             return replace(self, num_hypotheses=self.beam_size) if all_of_beam and not self.sample else self

@@ -1,4 +1,4 @@
-"""Options for reranking: other runs that judge the translations which a search has found."""
+"""Options for reranking: other runs that score the translations found by a search."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ NONE = "none"
 class RerankOptions(Options):
     rerank: list[str] = option(
         [],
-        "let this run judge all translations of the beam as well: one of the same direction, or of the opposite one, "
-        "with its weight (default: 1); can be repeated; `none` ignores what translator.tune has written into the run",
+        "let this run, of the same or the opposite direction, score all translations of the beam as well, "
+        "with this weight (default: 1); can be repeated; `none` ignores the weights that translator.tune has stored",
         metavar="RUN[:WEIGHT]",
     )
     rerank_length: float = option(
@@ -26,7 +26,9 @@ class RerankOptions(Options):
             NONE not in self.rerank or self.rerank == [NONE], "rerank", f"`{NONE}` cannot be given together with runs"
         )
         self.require(
-            self.rerank_length == 0 or bool(self.judges()), "rerank_length", "is a part of reranking; add --rerank RUN"
+            self.rerank_length == 0 or bool(self.judges()),
+            "rerank_length",
+            "is only used for reranking; add --rerank RUN",
         )
 
     def judges(self) -> list[tuple[str, float]]:
@@ -35,7 +37,7 @@ class RerankOptions(Options):
 
 
 def split_weight(text: str) -> tuple[str, float]:
-    """RUN:WEIGHT as two; a colon that no number follows belongs to the name."""
+    """Splits RUN:WEIGHT; a colon that is not followed by a number belongs to the name."""
     name, colon, weight = text.rpartition(":")
     try:
         return (name, float(weight)) if colon and name else (text, 1.0)

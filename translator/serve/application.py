@@ -1,4 +1,4 @@
-"""The ASGI application: routes, the form of errors, headers that keep browsers safe, and the counting of requests."""
+"""The ASGI application: routes, the format of errors, security headers and request metrics."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ SAFETY = [
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
 ]
-PHRASES = {404: "no such path; see /spec", 405: "this path has other methods; see /spec"}
+PHRASES = {404: "no such path; see /spec", 405: "method not allowed for this path; see /spec"}
 
 
 def application(service: Service) -> ASGIApp:
@@ -46,7 +46,7 @@ def application(service: Service) -> ASGIApp:
 
 
 class Instruments:
-    """Counts and times every request by its route, adds the headers, and logs a fault without what was asked."""
+    """Counts and times requests by route, adds the headers, and logs failures without the content of the request."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: set[str]) -> None:
         self.app, self.metrics, self.paths = app, metrics, paths
@@ -66,7 +66,7 @@ class Instruments:
 
         try:
             await self.app(scope, receive, send_safely)
-        except Exception as error:  # it has been answered, by `_failed`
+        except Exception as error:  # `_failed` has already answered it
             logger.error("a request failed: %s", describe(error))
             self.metrics.errors.labels(type(error).__name__).inc()
         finally:
@@ -75,7 +75,7 @@ class Instruments:
 
 
 def _error(request: Request, status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """LibreTranslate's form of an error; DeepL's libraries look for `message`."""
+    """LibreTranslate's error format; DeepL's libraries look for `message`."""
     content = {"error": message}
     if request.url.path.startswith("/v2/"):
         content["message"] = message
@@ -92,4 +92,4 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return _error(request, 500, "the request failed by a fault of the server")
+    return _error(request, 500, "the request failed because of an internal error")

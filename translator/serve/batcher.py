@@ -1,8 +1,8 @@
 """The queue and the one thread that owns the models: lines of many requests are translated together.
 
-The request that has waited longest decides the task; lines of all waiting requests with the same task join it in turn,
-until the batch has as many pieces as the model takes at once. A request with lines left goes to the end of the queue,
-so that a long text does not keep short ones waiting.
+The request that has waited longest determines the task; lines of all waiting requests with the same task join it in
+turn, until the batch has as many pieces as the model takes at once. A request with lines left goes to the end of the
+queue, so that a long text does not keep short ones waiting.
 """
 
 import logging
@@ -19,7 +19,7 @@ from translator.serve.metrics import Metrics
 from translator.serve.models import Result
 
 logger = logging.getLogger(__name__)
-SMOOTHING = 0.8  # of the speed that Retry-After is estimated from
+SMOOTHING = 0.8  # for the moving average of the speed, from which Retry-After is estimated
 
 
 class QueueFullError(Exception):
@@ -65,14 +65,14 @@ class Batcher:
             self._changed.notify()
 
     def cancel(self, job: Job) -> None:
-        """Nobody waits for the job any more: it leaves the queue, and a search for it alone is given up."""
+        """Nobody is waiting for the job any more: it leaves the queue, and a search for it alone is abandoned."""
         with self._changed:
             job.cancelled = True
             if job in self._waiting:
                 self._waiting.remove(job)
 
     def close(self, timeout: float) -> None:
-        """Gives up whatever is left and waits for the thread to end."""
+        """Abandons whatever is left and waits for the thread to end."""
         with self._changed:
             self._is_closed = True
             for job in [*self._waiting, *self._running]:
@@ -83,7 +83,7 @@ class Batcher:
             self._thread.join(timeout)
 
     def _estimate_wait(self) -> int:
-        """Seconds until the queue is probably worked off, from 1 to 60."""
+        """Estimated seconds until the queue is empty, from 1 to 60."""
         num_pieces = sum(sum(job.sizes[job.num_taken :]) for job in self._waiting)
         return max(1, min(60, round(num_pieces / max(self._pieces_per_second, 1.0))))
 
@@ -105,14 +105,14 @@ class Batcher:
                 if self._is_closed:
                     return None
                 self._changed.wait()
-            # A client alone is served at once. Where there are several, the others' requests may be about to come.
+            # A single client is served at once. With several, more requests may be about to arrive.
             deadline = self._waiting[0].arrived + self.wait_seconds
             while self._waiting and max(self._latest_size, len(self._waiting)) > 1 and not self._is_full():
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     break
                 self._changed.wait(remaining)
-            if not self._waiting:  # the client has gone
+            if not self._waiting:  # the client has disconnected
                 return []
             batch = self._take()
             self._running = [share.job for share in batch]
@@ -150,7 +150,7 @@ class Batcher:
         return chosen
 
     def _translate(self, batch: list[_Share]) -> None:
-        """A batch that fails is repeated request by request, so that only the request at fault fails."""
+        """If a batch fails, its requests are retried one by one, so that only the one that caused the failure fails."""
         if not batch:
             return
         started = time.perf_counter()
@@ -192,7 +192,7 @@ class Batcher:
 
 
 def describe(error: BaseException) -> str:
-    """The kind of an error and where it happened, for the log. Its message might contain text of a request."""
+    """The type of an error and where it happened, for the log. Its message might contain text from a request."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return type(error).__name__ + place

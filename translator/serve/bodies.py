@@ -1,4 +1,4 @@
-"""The parameters of a request: JSON, form-encoded or multipart, of a limited size, in their types."""
+"""The parameters of a request: JSON, form-encoded or multipart, with a limit on the size and checked types."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off", "")
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body; one that is too large is refused, whether its length was announced or not."""
+    """The body; one that is too large is refused, with or without a Content-Length."""
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > limit:
         raise Refusal(413, f"the body is larger than the {limit:,} bytes allowed; send the text in parts")
@@ -98,7 +98,7 @@ class Parameters:
 
 def _unicode(name: str, text: str) -> str:
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Refusal(400, f"{name}: is not valid Unicode (it has a lone surrogate)")
+        raise Refusal(400, f"{name}: is not valid Unicode (it contains a lone surrogate)")
     return text
 
 
@@ -108,7 +108,7 @@ async def read_parameters(request: Request, limit: int) -> Parameters:
     try:
         body = await read_body(request, limit)
     except ClientDisconnect:
-        raise Refusal(499, "the client has gone") from None
+        raise Refusal(499, "the client has disconnected") from None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "multipart/form-data":
         return Parameters(query | await _multipart(request.headers, body), is_form=True)

@@ -13,10 +13,11 @@ EPILOG = """
 examples:
   translate-serve                                          the newest run, runs/latest, on http://127.0.0.1:8000
   translate-serve --model runs/en-de --model runs/de-en    two directions
-  translate-serve --engine auto --split-sentences          faster on a CPU; for texts of several sentences a line
+  translate-serve --engine auto --split-sentences          faster on a CPU; for lines of several sentences
 
-It speaks LibreTranslate's interface (/translate), DeepL's (/v2/translate) and one of its own (/v1/translate); a page to
-try it out is at /. Ctrl-C or SIGTERM answers what has been accepted and ends; a second one ends at once.
+The server offers LibreTranslate's interface (/translate), DeepL's (/v2/translate) and its own (/v1/translate); a page
+to try it out is at /. After Ctrl-C or SIGTERM it answers the requests it has accepted and exits; a second one exits at
+once.
 """
 
 
@@ -44,11 +45,11 @@ def parser() -> argparse.ArgumentParser:
         "--engine",
         choices=["torch", "ctranslate2", "auto"],
         default="torch",
-        help="what searches: torch, ctranslate2 (faster on CPUs) or auto, the latter where it can; default: torch",
+        help="search engine: torch, ctranslate2 (faster on CPUs), or auto = ctranslate2 where possible; default: torch",
     )
     machine.add_argument("--int8", action="store_true", help="compute in 8 bits; faster, less exact; needs ctranslate2")
     machine.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")
-    machine.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    machine.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     return result
 
 

@@ -1,4 +1,4 @@
-"""DeepL's interface as far as its client libraries use it for translating text: /v2/translate, languages and usage."""
+"""The part of DeepL's interface that its client libraries use for text: /v2/translate, languages and usage."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from translator.serve.refusals import Refusal
 from translator.serve.service import AUTO, Service
 
 NO_LIMIT = 1_000_000_000_000  # what DeepL gives as the limit of accounts that have none
-# What would change the translation and is not there. Hints, such as `context` and `model_type`, may be ignored.
+# Unsupported options that would change the translation. Hints, such as `context` and `model_type`, may be ignored.
 REFUSED = ("formality", "glossary_id", "glossary_ids", "style_id", "translation_memory_id", "custom_instructions")
 SPLITS = {"0": False, "1": True, "nonewlines": True}
 TAGS = ("", "html")

@@ -22,10 +22,10 @@ class Detected(NamedTuple):
 
 
 class Detector:
-    """Ranks the languages of the models. The confidence is the share of the probability among all languages known.
+    """Ranks the languages of the models. The confidence is the probability among all languages that py3langid knows.
 
-    A text in a language of no model thus gets the language that is most like it, with a low confidence, and so does
-    one of a few letters. A language that py3langid does not know has the confidence 0.
+    A text in a language without a model therefore gets the most similar language, with a low confidence, and so does a
+    text of a few letters. A language that py3langid does not know has confidence 0.
     """
 
     def __init__(self, languages: Sequence[str]) -> None:

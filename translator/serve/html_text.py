@@ -8,8 +8,8 @@ KEPT = frozenset({"script", "style", "code", "pre", "kbd", "samp", "textarea", "
 VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"})
 
 
-# Elements in the middle of sentences. A sentence cannot be translated in pieces, nor is it known where in the
-# translation such a tag belongs.
+# Elements in the middle of sentences. A sentence cannot be translated in pieces, and where such a tag belongs in the
+# translation is not known.
 INLINE = frozenset(
     {"a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "img", "ins"}
     | {"kbd", "label", "mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u"}
@@ -18,11 +18,11 @@ INLINE = frozenset(
 
 
 class HtmlText(HTMLParser):
-    """Cuts a document into markup and stretches of text between tags, each of which is translated by itself.
+    """Splits a document into markup and stretches of text between tags, each of which is translated separately.
 
     `interrupted_by` is an element in the middle of such a stretch, if there is one: the document cannot be translated.
     Code, scripts and elements with translate="no" or the class notranslate are left alone. White space around a
-    stretch is kept; within it, line ends are spaces, as in a browser.
+    stretch is kept; within it, line breaks become spaces, as in a browser.
     """
 
     def __init__(self, document: str) -> None:

@@ -42,12 +42,12 @@ class Job:
         return len(self.lines) - self.num_taken
 
     def can_join(self, other: "Job") -> bool:
-        """Whether lines of both can be translated together. Samples depend on a line's number, so they are not."""
+        """Whether lines of both can be translated together. Samples depend on the number of a line, so they cannot."""
         return self is other or (self.task == other.task and not self.task.options.sample)
 
     def deliver(self, event: list[Result] | Exception) -> None:
         """Passes the results of the next lines to the event loop, from any thread."""
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+        with suppress(RuntimeError):  # the loop has ended, and nobody is waiting any more
             self._loop.call_soon_threadsafe(self._events.put_nowait, event)
 
     async def results(self) -> AsyncIterator[Result]:

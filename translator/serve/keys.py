@@ -1,4 +1,4 @@
-"""API keys: who may have text translated, where that is not everybody."""
+"""API keys: who may use the server, if not everybody."""
 
 import hmac
 from pathlib import Path
@@ -9,7 +9,7 @@ SHORTEST = 8  # characters
 
 
 class ApiKeys:
-    """The keys of a file, or none, in which case everybody is let in."""
+    """The keys in a file; without any keys, everybody is accepted."""
 
     def __init__(self, keys: list[str]) -> None:
         self._keys = [key.encode() for key in keys]
@@ -36,7 +36,7 @@ class ApiKeys:
         return bool(self._keys)
 
     def accept(self, given: str | None) -> bool:
-        """Compares with every key, in a time that tells nothing about them."""
+        """Compares with every key, in a time that reveals nothing about them."""
         if not self._keys:
             return True
         found = False

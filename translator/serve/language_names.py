@@ -17,7 +17,7 @@ NAMES: dict[str, str] = dict(entry.split(maxsplit=1) for entry in _NAMES.replace
 
 
 def language_name(code: str) -> str:
-    """The name of the language, with the rest of the code where it has one; the code itself if it is not known."""
+    """The name of the language, followed by the rest of the code, if any; the code itself if it is not known."""
     name = NAMES.get(language_subtag(code))
     if name is None:
         return code

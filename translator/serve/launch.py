@@ -23,7 +23,7 @@ DEFAULT_MODEL = Path("runs/latest")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Loads the models and serves until a signal comes; raises UserError for user errors."""
+    """Loads the models and serves until a signal arrives; raises UserError for user errors."""
     logging.basicConfig(format="translate-serve: %(message)s", level=logging.WARNING)
     with naming_flags(ServerOptions):
         limits = ServerOptions().changed(**given(options, ServerOptions))
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
         for model in models:
             say(f"{model.source} into {model.target}: {model.description}")
         listener.listen()
-        say(f"Listening on {address(listener)}; Ctrl-C ends.")
+        say(f"Listening on {address(listener)}; stop with Ctrl-C.")
         serve(app, service, listener)
 
 
@@ -69,7 +69,7 @@ def _load(options: argparse.Namespace) -> list[Model]:
 
 
 def _load_run(folder: Path, options: argparse.Namespace) -> Sequence[Model]:
-    from translator.serve.torch_model import load_models, set_threads  # torch, which a server of exports need not have
+    from translator.serve.torch_model import load_models, set_threads  # torch, which a server of exports does not need
 
     if options.threads:
         set_threads(options.threads)

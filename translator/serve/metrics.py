@@ -1,4 +1,4 @@
-"""What Prometheus is told: counts and durations, never texts, addresses or keys."""
+"""Metrics for Prometheus: counts and durations, never texts, addresses or keys."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,8 +23,8 @@ class Metrics:
         self.latency = Histogram(
             "request_seconds", "From a request to the end of its answer.", ["route"], buckets=_SECONDS, **own
         )
-        self.errors = Counter("errors", "Requests that failed by a fault of the server.", ["kind"], **own)
-        self.cancelled = Counter("cancelled", "Requests whose client has gone before the answer.", **own)
+        self.errors = Counter("errors", "Requests that failed because of an internal error.", ["kind"], **own)
+        self.cancelled = Counter("cancelled", "Requests whose client disconnected before the answer.", **own)
         self.queue_length = Gauge("queue_length", "Requests waiting to be translated.", **own)
         self.batch_lines = Histogram("batch_lines", "Lines translated together.", buckets=_SIZES, **own)
         self.batch_requests = Histogram(

@@ -1,4 +1,4 @@
-"""What the server needs of a model, and the models it has, by their pairs of languages."""
+"""What the server needs from a model, and its models by language pair."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a line."""
+    """The translations of a line."""
 
     candidates: list[Candidate]  # best first, at least one
     num_source_pieces: int = 0
@@ -37,7 +37,7 @@ class Details:
     beam: bool = False
 
 
-Prefix = str | tuple[str, ...]  # what a line's translation begins with, or each of its segments' (with details only)
+Prefix = str | tuple[str, ...]  # start of the translation of a line or, with details, of each of its segments
 
 
 class Model(Protocol):
@@ -99,7 +99,7 @@ class Catalogue:
         return [model.source for model in self.models if model.target == found]
 
     def find(self, source: str, target: str) -> Model:
-        """The model of a pair; refused with the pairs there are."""
+        """The model for a pair of languages; a refusal lists the pairs that exist."""
         found = _find(source, self.sources), _find(target, self.targets)
         for model in self.models:
             if (model.source, model.target) == found:

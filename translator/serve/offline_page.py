@@ -8,7 +8,7 @@ from translator.report.charts import packed_weights
 from translator.report.html import json_text
 from translator.serve.page import page
 
-LARGEST = 12_000_000  # characters of data; browsers open more, but no longer at once
+LARGEST = 12_000_000  # characters of data; browsers take noticeably long to open more
 
 
 class OfflinePage:
@@ -25,7 +25,7 @@ class OfflinePage:
         return self.num_left_out > 0
 
     def add(self, number: int, translation: dict[str, Any]) -> None:
-        """Adds line `number`, counted from 1, unless it is too much; then no further line is added."""
+        """Adds line `number`, counted from 1, unless the page is full; no further line is added then."""
         packed = packed_translation(translation) | {"line": number}
         size = len(json_text(packed))
         if self.is_full or self._size + size > self.largest:

@@ -19,7 +19,7 @@ from translator.serve.refusals import Refusal
 from translator.serve.service import AUTO, Service
 from translator.serve.text import TextLines, text_lines
 
-# Limits of lengths and the size of batches are the server's.
+# Length limits and batch size are set by the server.
 OPTIONS = (
     "beam_size", "length_penalty", "alpha", "stop", "no_repeat_ngram", "repetition_penalty", "forbid", "sample",
     "temperature", "top_k", "top_p", "epsilon", "mbr", "mbr_utility", "seed",
@@ -33,7 +33,7 @@ MOST_FORBIDDEN = 100  # words
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request, cut into what is translated one by one: sentences, or lines."""
+    """A request, split into the units that are translated: sentences or lines."""
 
     model: Model
     detected: Detected | None
@@ -90,7 +90,7 @@ class OwnInterface:
     def _asked(self, parameters: Parameters, is_streamed: bool) -> _Asked:
         unknown = sorted(set(parameters.values) - set(NAMES))
         if unknown:
-            raise Refusal(400, f"{unknown[0][:50]}: unknown parameter; there are {', '.join(NAMES)}")
+            raise Refusal(400, f"{unknown[0][:50]}: unknown parameter; the parameters are {', '.join(NAMES)}")
         text = parameters.text("text", remedy="give the text to translate")
         self.service.check_texts([text])
         target = parameters.text("target", self.service.catalogue.models[0].target)
@@ -110,11 +110,11 @@ class OwnInterface:
         )
 
     def _options(self, model: Model, parameters: Parameters) -> SearchOptions:
-        """The model's search options with those of the request, within the limits of the server."""
+        """The model's search options, overridden by those of the request within the limits of the server."""
         limits, changes = self.service.options, dict(parameters.group("options"))
         for name in changes:
             if name not in OPTIONS:
-                raise Refusal(400, f"options.{name[:50]}: unknown option; there are {', '.join(OPTIONS)}")
+                raise Refusal(400, f"options.{name[:50]}: unknown option; the options are {', '.join(OPTIONS)}")
         for name in ("beam_size", "mbr"):
             if isinstance(changes.get(name), int) and changes[name] > max(
                 limits.max_beam, getattr(model.options, name)
@@ -135,7 +135,7 @@ class OwnInterface:
     async def _stream(self, asked: _Asked) -> Response:
         """Server-sent events: `start`, a `sentence` for each, and `end` with the whole text, or `error`.
 
-        A full queue is refused before the stream begins, with its own status.
+        If the queue is full, the request is refused before the stream begins, with status 429.
         """
         events = self._events(asked)
         first = await anext(events)
@@ -182,7 +182,7 @@ def _details(parameters: Parameters) -> Details | None:
     wanted = Parameters(value)
     unknown = sorted(set(value) - {"heads", "beam", "runners_up"})
     if unknown:
-        raise Refusal(400, f"details.{unknown[0][:50]}: unknown; there are heads, beam and runners_up")
+        raise Refusal(400, f"details.{unknown[0][:50]}: unknown; details can have heads, beam and runners_up")
     return Details(wanted.number("runners_up", 5, MOST_RUNNERS_UP), wanted.flag("heads"), wanted.flag("beam"))
 
 

@@ -1,4 +1,4 @@
-"""The page on which translations can be looked into: served at /, or written as one file with its data inside."""
+"""The page that shows how a translation came about: served at /, or written as one file that includes its data."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -8,13 +8,13 @@ from translator import __version__
 from translator.report.charts import asset
 from translator.report.html import Child, Markup, join, json_script, tag
 
-# The browser itself refuses whatever a page that was opened as a file would fetch.
+# Opened as a file, the page cannot fetch anything: the browser enforces this.
 OFFLINE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 SCRIPTS = ("state.js", "texts.js", "weave.js", "choices.js", "alternatives.js", "beam.js", "service.js", "main.js")
 PANELS = (
-    ("alternatives", "Other translations", "What the search found besides the best translation, with the differences."),
-    ("heads", "Attention of every head", "A row is a written piece, a column a piece that was read."),
-    ("beam", "The search", "Each column is a step: the candidates, best first, those it kept and those it dropped."),
+    ("alternatives", "Other translations", "Further translations that the search found, with the differences marked."),
+    ("heads", "Attention of every head", "Each row is a target piece, each column a source piece."),
+    ("beam", "The search", "Each column is a step with its candidates, kept or dropped, best first."),
 )
 
 
@@ -57,7 +57,7 @@ def _asset(name: str) -> str:
 
 
 def _input() -> Markup:
-    """What needs a server: the text to translate, the languages and the key."""
+    """The part that needs a server: the text to translate, the languages and the key."""
     return tag(
         "section",
         tag(
@@ -97,7 +97,7 @@ def _result() -> Markup:
     ]
     return tag(
         "section",
-        tag("h2", "What it looked at", id="result-name"),
+        tag("h2", "What the model looked at", id="result-name"),
         tag("p", id="hint", class_="about"),
         tag(
             "div",
@@ -117,7 +117,7 @@ def _result() -> Markup:
 
 
 def _legend() -> Markup:
-    """How sure the model was, in colours and in lines, for those who do not see the colours."""
+    """How sure the model was, in colours and also in line styles, for those who cannot see the colours."""
     levels = [(4, "over 90 %"), (3, "over 50 %"), (2, "over 20 %"), (1, "less")]
     keys = [tag("span", tag("span", name, class_=f"unit sure-{level}")) for level, name in levels]
     return tag("p", "Probability: ", keys, class_="legend facts")

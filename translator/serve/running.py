@@ -1,4 +1,4 @@
-"""uvicorn on a socket of ours, and how it ends: by a signal, after what was accepted has been answered."""
+"""Runs uvicorn on our own socket until a signal arrives and all accepted requests are answered."""
 
 import os
 import signal
@@ -16,11 +16,11 @@ from translator.errors import UserError
 from translator.serve.service import Service
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-LAST_STEP = 10.0  # seconds for a search that is given up to end
+LAST_STEP = 10.0  # seconds in which an abandoned search must end
 
 
 class Server(uvicorn.Server):
-    """Ends after the first signal once all accepted requests are answered; a second one ends the process at once."""
+    """After the first signal, ends once all accepted requests are answered; a second one ends the process at once."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
@@ -29,7 +29,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Unlike uvicorn's, does not raise the signal again at the end: the server has done what it asked for."""
+        """Unlike uvicorn's, does not raise the signal again at the end, so that the exit code is 0."""
         if threading.current_thread() is not threading.main_thread():  # in tests
             yield
             return
@@ -42,7 +42,7 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket bound to the address, so that what is wrong with it is known before the models are loaded."""
+    """A socket bound to the address, so that a wrong address is reported before the models are loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -65,11 +65,11 @@ def address(listener: socket.socket) -> str:
 
 
 def serve(app: ASGIApp, service: Service, listener: socket.socket) -> None:
-    """Serves until a signal comes."""
+    """Serves until a signal arrives."""
     config = uvicorn.Config(
         app,
         lifespan="off",
-        access_log=False,  # addresses and paths are nobody's business; the metrics count
+        access_log=False,  # addresses and paths are not logged; the metrics have the counts
         log_config=None,
         log_level="warning",
         server_header=False,

@@ -1,4 +1,4 @@
-"""What all interfaces share: who may ask, for how much, which model answers, and how long anybody waits."""
+"""What all interfaces share: keys and limits, the choice of the model, the queue and timeouts."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from translator.serve.text import TextLines, text_lines
 
 logger = logging.getLogger(__name__)
 AUTO = "auto"
-CLIENT_GONE = 499  # for the metrics; nobody receives it
+CLIENT_GONE = 499  # for the metrics; no client receives it
 
 Value = TypeVar("Value")
 
@@ -60,7 +60,7 @@ class Service:
     # ------------------------------------------------------------------------------------------------ before the queue
 
     async def parameters(self, request: Request) -> Parameters:
-        """The parameters of a request that may be answered: not too large, not too slow, and with a key if needed."""
+        """The parameters of a request, which must not be too large or too slow, and needs a key if there are keys."""
         try:
             async with asyncio.timeout(self.options.timeout):
                 parameters = await read_parameters(request, self.options.max_body)
@@ -85,7 +85,7 @@ class Service:
             )
 
     def choose(self, text: str, source: str, target: str) -> tuple[Model, Detected | None]:
-        """The model for a text; where the source is `auto`, among all that translate into the target."""
+        """The model for a text; with the source `auto`, chosen among all that translate into the target."""
         if source.lower() != AUTO:
             return self.catalogue.find(source, target), None
         detected = self.detector.rank(text, self.catalogue.sources_of(target))[0]
@@ -104,7 +104,7 @@ class Service:
         is_html: bool = False,
         split_sentences: bool | None = None,
     ) -> list[Answer]:
-        """The translations of texts, each with its lines or tags where they were."""
+        """The translations of texts; lines and tags stay where they were."""
         self.check_texts(texts)
         choices = [self.choose(text, source, target) for text in texts]
         documents = [HtmlText(text) if is_html else None for text in texts]
@@ -168,20 +168,20 @@ class Service:
         except Exception as error:
             logger.error("a request failed: %s", describe(error))
             self.metrics.errors.labels(type(error).__name__).inc()
-            raise Refusal(500, "the translation failed by a fault of the server") from None
+            raise Refusal(500, "the translation failed because of an internal error") from None
         finally:
             for job in jobs:
                 self.batcher.cancel(job)
 
     async def wait(self, request: Request, work: Awaitable[Value]) -> Value:
-        """Waits for the work, or until the client has gone."""
+        """Waits for the work, or until the client has disconnected."""
         working = asyncio.ensure_future(work)
         gone = asyncio.ensure_future(_disconnected(request))
         try:
             await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
                 self.metrics.cancelled.inc()
-                raise Refusal(CLIENT_GONE, "the client has gone")
+                raise Refusal(CLIENT_GONE, "the client has disconnected")
             return working.result()
         finally:
             working.cancel()

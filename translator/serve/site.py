@@ -1,4 +1,4 @@
-"""The page, its safety, and what operators ask for: /, /health, /metrics and /spec."""
+"""The page with its security policy, and what operators need: /, /health, /metrics and /spec."""
 
 import base64
 import hashlib
@@ -38,7 +38,7 @@ class Site:
 
     async def health(self, request: Request) -> Response:
         if not self.service.batcher.is_alive:
-            return JSONResponse({"error": "the server is ending"}, status_code=503)
+            return JSONResponse({"error": "the server is shutting down"}, status_code=503)
         return JSONResponse({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
@@ -49,7 +49,7 @@ class Site:
 
 
 def content_security_policy(document: str) -> str:
-    """Allows the document's own scripts and styles, by their hashes, and requests to this server; nothing else."""
+    """Allows only the document's own scripts and styles, by their hashes, and requests to this server."""
     scripts, styles = (
         " ".join(f"'sha256-{_hash(text)}'" for text in pattern.findall(document)) or "'none'"
         for pattern in (_SCRIPT, _STYLE)

@@ -1,11 +1,11 @@
-"""Texts as lines: whatever is translated, the line structure stays."""
+"""Texts as lines, so that translation keeps the line structure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class TextLines(NamedTuple):
-    """A text cut at its line feeds; carriage returns before them belong to the ends."""
+    """A text split at its line feeds; `ends` include carriage returns before them."""
 
     lines: list[str]
     ends: list[str]

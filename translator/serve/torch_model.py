@@ -52,7 +52,7 @@ class TorchModel:
         first_line: int = 0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> list[Result]:
-        """The translator belongs to the calling thread, and so do its attributes."""
+        """The translator belongs to the calling thread, so its attributes can be set here."""
         translator = self.translator
         translator.options, translator.split_sentences, translator.interrupted = options, split_sentences, interrupted
         prefixes = prefixes or [""] * len(lines)
@@ -87,14 +87,14 @@ def load_models(
 ) -> tuple[TorchModel, ...]:
     """The finished model of a run, once for each direction that it translates in."""
     folder = resolve_run(folder)
-    find_weights(folder, f"--model {folder}")  # what is not a run is refused by name
+    find_weights(folder, f"--model {folder}")  # names the option if this is not a run
     translator = Translator.load(folder, device, engine=engine, int8=int8, **options)
     if translator.device.type == "cpu":
         keep_memory()
     used = translator.engine.name if translator.engine is not None else f"torch on {translator.device}"
     description = f"{translator.config.model.kind}, {used}"
     if RunDirectory(folder).is_unfinished:
-        description += "; it has not finished training, these are its best weights so far"
+        description += "; training has not finished, these are its best weights so far"
     assert isinstance(translator.tokenizer, Tokenizer)
     directions = directions_of(translator.config, translator.tokenizer)
     translators = [translator, *(translator.towards(other) for other in directions[1:])]

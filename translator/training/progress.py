@@ -39,7 +39,7 @@ class Progress:
     num_skipped: int = 0
     validated_at: int = 0  # update of the last validation
     validated_epoch: int = 0
-    next_validation_seconds: float = 0.0  # one that was given up is not repeated before
+    next_validation_seconds: float = 0.0  # an abandoned validation is not repeated before this time
     validation_seconds: float = 0.0  # the slower one of the latest two
     reserve_seconds: float = 0.0  # needed at the end of the run
     last_score: float | None = None

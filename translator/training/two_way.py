@@ -1,4 +1,4 @@
-"""Validation of a model that translates in several directions: each by itself, and the mean of all."""
+"""Validation of a model that translates in several directions: each one separately, and the mean of all."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ class DirectionValidators:
     """A validator for each direction, by its name (en-de), that of the run's data.source and data.target first."""
 
     validators: dict[str, Validator]
-    note: Callable[[ValidationResult], None] = lambda result: None  # is told every result
+    note: Callable[[ValidationResult], None] = lambda result: None  # called with every result
 
     @property
     def main(self) -> Validator:
@@ -25,7 +25,7 @@ class DirectionValidators:
     def size(self) -> int:
         return sum(validator.size for validator in self.validators.values())
 
-    # What a validator is asked for besides its result is answered for the first direction.
+    # Everything besides the result is that of the first direction.
 
     @property
     def batches(self) -> Iterable[Batch]:
@@ -58,7 +58,7 @@ def parts_of(validator: AnyValidator) -> list[Validator]:
 
 
 def mean_result(by_direction: dict[str, ValidationResult]) -> ValidationResult:
-    """The mean of every figure over the directions, each of which counts the same; samples of all of them."""
+    """The unweighted mean of every figure over the directions; samples of all of them."""
     results = list(by_direction.values())
     scored = [result.scores for result in results if result.scores is not None]
     return ValidationResult(

@@ -21,7 +21,7 @@ def write(figures: dict[str, Any]) -> Section:
         _sequential(figures["sequential"]),
         _gradients(figures["gradients"]),
     )
-    about = "Three ways to let the words of a sentence know of each other, and what each of them costs."
+    about = "Three ways to relate the words of a sentence to each other, and what each of them costs."
     return Section(NAME, "6 Costs", "6 · Self-attention, recurrence and convolution", about, content)
 
 
@@ -44,17 +44,16 @@ def _table_of_theory() -> Markup:
     ]
     return join(
         text(
-            "A sequence of ", n, " words, each a vector of ", d, " numbers, is to become a sequence in which every "
-            "word "
-            "knows its context. Self-attention compares every word with every other. A recurrence reads them one after "
-            "the other. A convolution looks through a window of k words. The theory (Vaswani et al. 2017, table 1):",
+            "A sequence of ", n, " words, each a vector of ", d, " numbers, has to become a sequence in which every "
+            "vector reflects its context. Self-attention compares every word with every other. A recurrence reads them "
+            "one after the other. A convolution looks through a window of k words. The theory (Vaswani et al. 2017, "
+            "table 1):",
         ),
-        table(("layer", "operations", "steps one after the other", "longest path between two words"), rows),
+        table(("layer", "operations", "sequential steps", "longest path between two words"), rows),
         text(
-            "Operations are work, and can be done in parallel. Steps one after the other cannot. The path is the "
-            "number "
-            "of layers or steps that a word’s influence has to travel through. For the convolution it is the number of "
-            "layers that have to be stacked; with growing gaps in the window it would be the logarithm.",
+            "Operations are work, which can be done in parallel. Sequential steps cannot. The path is the number of "
+            "layers or steps that a word’s influence has to travel through. For the convolution it is the number of "
+            "layers that have to be stacked; with dilated windows it would grow only with the logarithm of n.",
         ),
     )  # fmt: skip
 
@@ -77,24 +76,22 @@ def _measured(measurement: dict[str, Any] | None) -> Markup:
         heading,
         text(
             "Measured with the package’s own functions: attention pooling with the scaled dot (from the scores to the "
-            "weighted mean, which is what the theory counts), the whole multi-head attention with its projections, the "
-            "LSTM layer, and torch’s Conv1d. Time is processor time of one thread, forward, one sequence, the best of "
-            "several. Memory is what training has to keep for the backward pass, without the parameters. Both axes are "
-            "logarithmic, so a power is a straight line and its exponent is the slope; the dashed lines have the "
-            "slopes "
-            "of the theory and go through the last points.",
+            "weighted mean, which is what the theory counts), complete multi-head attention with its projections, the "
+            "LSTM layer, and torch’s Conv1d. Time is CPU time of one thread for the forward pass of one sequence, the "
+            "best of several. Memory is what training has to keep for the backward pass, without the parameters. Both "
+            "axes are logarithmic, so a power law is a straight line and its exponent is the slope; the dashed lines "
+            "have the slopes of the theory and go through the last points.",
         ),
         columns(charts),
         made,
         _exponents(found["exponents"]),
         tiles(_crossing_tiles(found)),
         look(
-            "over the length, self-attention is steeper than the others: twice as long is four times the work. Over "
-            "the "
-            "width it is the other way round. So self-attention is the cheaper one as long as sentences are short "
-            "compared with the width, and sentences are. At small sizes all curves are flatter than the theory, which "
-            "leaves out the fixed cost of calling an operation at all. In memory attention keeps two tables of n × n "
-            "weights and a few of n × d vectors, so its exponent comes near 2 only when n is much larger than d.",
+            "as the length grows, self-attention is steeper than the others: twice the length is four times the work. "
+            "As the width grows, it is the other way round. So self-attention is cheaper as long as sentences are "
+            "short compared with the width, as they usually are. At small sizes all curves are flatter than the "
+            "theory, which leaves out the fixed cost of calling an operation. In memory, attention keeps two tables of "
+            "n × n weights and a few of n × d vectors, so its exponent comes near 2 only when n is much larger than d.",
         ),
     )
 
@@ -180,11 +177,10 @@ def _sequential(found: dict[str, Any]) -> Markup:
     last, first = rows[-1], rows[0]
     per_step = (last["recurrence"] - first["recurrence"]) / (last["length"] - first["length"])
     return join(
-        tag("h3", "What has to wait"),
+        tag("h3", "What cannot be done in parallel"),
         text(
             "How many operations have to be computed one after the other? The graph that torch records for the "
-            "gradient "
-            "knows: this is its longest chain, every operation counted, also trivial ones.",
+            "gradient shows it: this is its longest chain, counting every operation, even trivial ones.",
         ),
         curve_chart(
             "Longest chain of operations", curves, x="length n", y="operations", digits=0, log_x=True, log_y=True
@@ -192,9 +188,8 @@ def _sequential(found: dict[str, Any]) -> Markup:
         made_by(NAME, "paths"),
         look(
             f"attention needs {last['attention']} operations in a row, whatever the length. The LSTM needs "
-            f"{per_step:.0f} for every word: at n = {last['length']} they are {last['recurrence']:,}. However many "
-            "processors there are, they have to wait for each other. It is one reason why Transformers make better use "
-            "of GPUs.",
+            f"{per_step:.0f} for every word: {last['recurrence']:,} at n = {last['length']}. However many processors "
+            "there are, they have to wait for each other. This is one reason why Transformers make better use of GPUs.",
         ),
     )  # fmt: skip
 
@@ -212,10 +207,10 @@ def _gradients(found: dict[str, Any]) -> Markup:
     ]
     half = found["length"] // 2
     return join(
-        tag("h3", "How far a word reaches"),
+        tag("h3", "How far the influence of a word reaches"),
         text(
-            "The path between two words shows in the gradient: how strongly does the last output depend on the input "
-            f"Δ positions before it? New modules of width {found['width']} with the initialisation of the package, "
+            "The path between two words shows in the gradient: how strongly does the last output depend on the input Δ "
+            f"positions before it? Untrained modules of width {found['width']} with the initialisation of the package, "
             "relative to Δ = 0.",
         ),
         curve_chart(
@@ -224,14 +219,11 @@ def _gradients(found: dict[str, Any]) -> Markup:
         ),
         made_by(NAME, "paths"),
         look(
-            f"through attention the word {half} positions away arrives with {values['attention'][half]:.2f}, just as "
-            "the "
-            f"one next door ({values['attention'][1]:.2f}): the path is one step long for all of them. In the LSTM the "
-            f"gradient shrinks with every step, to {values['recurrence'][half]:.0e} at distance {half}; training can "
-            "slow "
-            "that down, but each step is one more chance to forget. Convolutions see exactly "
+            f"with attention the gradient of the word {half} positions away is {values['attention'][half]:.2f}, much "
+            f"like that of the neighbour ({values['attention'][1]:.2f}): the path is one step long for all of them. In "
+            f"the LSTM the gradient shrinks with every step, to {values['recurrence'][half]:.0e} at distance {half}; "
+            "training can slow that down, but each step is one more chance to forget. Convolutions see exactly "
             f"{reach} words to the left ({found['num_convolutions']} layers, one more word each), and beyond that "
-            "nothing "
-            "at all: the curve ends.",
+            "nothing at all: the curve ends.",
         ),
     )  # fmt: skip

@@ -10,7 +10,7 @@ CHAPTER = "positions"
 
 
 def write(measurement: dict[str, Any] | None) -> Markup:
-    heading = tag("h3", "Beyond the lengths of training")
+    heading = tag("h3", "Beyond the lengths seen in training")
     if measurement is None:
         remedy = "python -m translator.atlas.measure extrapolation --work DIR -o FILE"
         return join(heading, missing("How each kind of positions does on longer sentences is measured by", remedy))
@@ -34,7 +34,7 @@ def write(measurement: dict[str, Any] | None) -> Markup:
             "Can a model use positions that it has never seen? Small Transformers (2 + 2 layers, vectors of 64 "
             f"numbers, 1,200 updates) were trained on pairs of the demo corpus with at most {limit} pieces on each "
             "side, and then translated longer sentences. The dashed curve is a control: the same model, trained on all "
-            "lengths. What it loses with length is not the fault of the positions."
+            "lengths. What it loses with length is not due to the positions."
         ),
         curve_chart("BLEU by length", curves, x="pieces on the longer side (middle of the range)", y="BLEU", digits=1),
         table(headings, rows),

@@ -20,9 +20,9 @@ SMALL_LOSS = 1.0  # BLEU
 ABOUT = "Several small attentions side by side: what each of them looks at, and how much the translation needs it."
 INTRODUCTION = (
     "One softmax can look at one kind of thing at a time. A Transformer therefore splits its vectors into several "
-    "parts, lets each part attend on its own, and puts the results together again. Each part is called a head. Below "
-    "is every head of a small trained Transformer: in the encoder, where the source looks at itself; in the decoder, "
-    "where the target looks at what is already written; and between them, where the target looks at the source."
+    "parts, lets each part attend on its own, and combines the results. Each part is called a head. Below is every "
+    "head of a small trained Transformer: in the encoder, where the source looks at itself; in the decoder, where the "
+    "target looks at what is already written; and between them, where the target looks at the source."
 )
 
 
@@ -33,8 +33,8 @@ def write(figures: dict[str, Any]) -> Section:
         formula(
             r"\text{head}_i = \softmax(\frac{Q_i K_i^\top}{\sqrt{d}}) V_i, \quad "
             r"\MultiHead = \sum_{i} \text{head}_i W_i^O",
-            "head i is the softmax of Q i times K i transposed over the root of d, times V i; "
-            "multi-head attention is the sum over i of head i times W i O",
+            "head i is the softmax of Q i times K i transposed over the root of d, times V i; multi-head attention is "
+            "the sum over i of head i times W i O",
         ),
     )
     if measurement is None:
@@ -62,13 +62,13 @@ def _maps(found: dict[str, Any]) -> Markup:
     return join(
         tag("h3", "What the heads look at"),
         text(
-            "Rows are the pieces that look, columns the pieces looked at; ▁ begins a word, </s> ends the sentence. "
-            "The decoder is led through the reference translation. Choose a head to see it large."
+            "Rows are the pieces that look, columns the pieces looked at; ▁ begins a word, </s> ends the sentence. The "
+            "decoder is fed the reference translation. Choose a head to enlarge it."
         ),
         maps,
         look(
             "a dark diagonal is a head that looks at the piece itself, one beside it a head that looks at a neighbour; "
-            "a dark column is a piece that everybody looks at. In the decoder the upper right half is empty, because "
+            "a dark column is a piece that all others look at. In the decoder the upper right half is empty, because "
             "the future is masked. Compare the attention to the source with the maps of chapter 3."
         ),
     )
@@ -82,11 +82,10 @@ def _unpacked(one: dict[str, Any]) -> dict[str, Any]:
 def _roles(found: dict[str, Any]) -> Markup:
     rules = found["rules"]
     return join(
-        tag("h3", "Roles, by rule"),
+        tag("h3", "Roles, defined by rules"),
         text(
             f"A head is given a role if at least {100 * rules['smallest_share']:.0f} % of its attention goes to one "
-            "kind of place, on average over all pieces of the sample (padding, and </s> as the one who looks, are left "
-            "out): the ",
+            "kind of place, on average over all pieces of the sample (not counting padding, nor </s> as a query): the ",
             tag("em", "previous"),
             ", ",
             tag("em", "same"),
@@ -96,7 +95,8 @@ def _roles(found: dict[str, Any]) -> Markup:
             tag("em", "end"),
             " mark, the ",
             tag("em", "begin"),
-            " mark (in the decoder, counted from the third step on) or, between the languages, the words of the gold ",
+            " mark (in the decoder, counted from the third step on) or, in attention to the source, the words of the "
+            "gold ",
             tag("em", "alignment"),
             " (counted by words). If there are several such places, the largest share decides. A head without a role "
             "is ",
@@ -110,8 +110,8 @@ def _roles(found: dict[str, Any]) -> Markup:
             f"Measured on {found['num_sentences']} sentences of the {found['held_out']} set. "
             f"{_counted(found['roles'])} "
             + ("" if found["has_gold"] else "There is no gold alignment here, so no head could get that role. ")
-            + "The limits are a choice: with others, some heads would change their names. And a name says where a head "
-            "looks, not what the model makes of what it finds there."
+            + "The thresholds are a choice: with others, some heads would have other roles. And a role says where a "
+            "head looks, not what the model does with what it finds there."
         ),
     )
 
@@ -148,40 +148,40 @@ def _removal(found: dict[str, Any]) -> Markup:
     added = [(number, max(0.0, whole - sum(losses[:number]))) for number, _ in curve]
     half, without_half = min(curve, key=lambda point: abs(point[0] - len(singles) / 2))
     return join(
-        tag("h3", "Taking heads away"),
+        tag("h3", "Removing heads"),
         text(
-            "The sum above makes it easy to take a head away: set its part W",
+            "The sum above makes it easy to remove a head: set its part W",
             tag("sub", "i"),
             tag("sup", "O"),
-            " of the output projection to zero, translate again, and see what BLEU says. Nothing is trained "
-            "afterwards, so the rest of the model has no chance to make up for the loss.",
+            " of the output projection to zero, translate again, and compare BLEU. Nothing is trained afterwards, so "
+            "the rest of the model has no chance to make up for the loss.",
         ),
         tiles(
             [
                 ("all heads", f"{whole:.1f}", f"BLEU, greedy search, {found['num_sentences']} sentences"),
-                ("heads that cost at most 1 BLEU", f"{harmless} of {len(singles)}", "taken away one at a time"),
-                ("the dearest head", f"−{whole - worst['bleu']:.1f}", f"BLEU: {_head_name(worst)}"),
-                ("can go together", f"{together} of {len(singles)}", "for at most 1 BLEU, cheapest first"),
+                ("heads that cost at most 1 BLEU", f"{harmless} of {len(singles)}", "removed one at a time"),
+                ("the costliest head", f"−{whole - worst['bleu']:.1f}", f"BLEU: {_head_name(worst)}"),
+                ("can be removed together", f"{together} of {len(singles)}", "for at most 1 BLEU, cheapest first"),
             ]
         ),
         columns([_loss_map(name, stack, singles, whole) for stack, name in STACKS.items()]),
         curve_chart(
-            "BLEU without more and more heads",
+            "BLEU as more and more heads are removed",
             [Curve("measured", curve, mode="both"), Curve("if the single losses added up", added, dashed=True)],
-            x="heads taken away, those that cost least by themselves first",
+            x="heads removed, those with the smallest single losses first",
             y="BLEU",
             digits=1,
         ),
         look(
             f"the single losses do not add up. The {half} cheapest heads lose {sum(losses[:half]):.1f} BLEU if their "
-            f"single losses are added, but {whole - without_half:.1f} when they go together: a head can be missed "
-            "while another one can do its work."
+            f"single losses are added, but {whole - without_half:.1f} when they are removed together: the model can do "
+            "without a head as long as another one can do its work."
         ),
         text(
-            "This is one model on one small corpus, and a change of a few tenths of BLEU, up or down, may be one "
-            "sentence more or less; the table says how many translations changed. The order of removal is fixed by the "
+            "This is one model on one small corpus, and a change of a few tenths of BLEU, up or down, may come from a "
+            "single sentence; the table says how many translations changed. The order of removal is fixed by the "
             "single losses; a search for the best set of heads might keep more of the quality. The experiment follows "
-            "Michel et al. 2019 and Voita et al. 2019, who took many heads of larger models away at little cost."
+            "Michel et al. 2019 and Voita et al. 2019, who removed many heads of larger models at little cost."
         ),
         _changed(singles),
     )
@@ -192,7 +192,7 @@ def _loss_map(name: str, stack: str, singles: list[dict[str, Any]], whole: float
     layers, heads = max(one["layer"] for one in own) + 1, max(one["number"] for one in own) + 1
     values = [[0.0] * heads for _ in range(layers)]
     for one in own:
-        values[one["layer"]][one["number"]] = round(whole - one["bleu"], 1) or 0.0  # no −0
+        values[one["layer"]][one["number"]] = round(whole - one["bleu"], 1) or 0.0  # not −0
     largest = max(whole - one["bleu"] for one in singles)
     return heat_map(
         f"BLEU lost: {name}",
@@ -209,7 +209,7 @@ def _changed(singles: list[dict[str, Any]]) -> Markup:
     return tag(
         "details",
         tag("summary", "Show the numbers"),
-        table(("head taken away", "BLEU", "translations that changed"), rows),
+        table(("head removed", "BLEU", "translations that changed"), rows),
     )
 
 

@@ -14,10 +14,10 @@ def write(figures: dict[str, Any]) -> Markup:
     return join(
         tag("h3", "Masks: what must not be seen"),
         text(
-            "Sentences of a batch have different lengths and are filled up with padding. Padding is not a word, but a "
-            "softmax gives some weight to everything. A mask is a table of True (may be attended to) and False; the "
-            "softmax then runs over the True entries only. A decoder that learns to predict the next word has a second "
-            "thing to hide: the words that come after it.",
+            "The sentences of a batch differ in length, so the shorter ones are filled up with padding. Padding is not "
+            "a word, but a softmax gives some weight to everything. A mask is a table of True (may be attended to) and "
+            "False; the softmax then runs over the True entries only. In a decoder, which learns to predict the next "
+            "word, the words that are still to come must be hidden as well.",
         ),
         _padding(figures["padding"]),
         _padding_of_run(figures["padding_of_run"]),
@@ -42,18 +42,16 @@ def _padding(found: dict[str, Any]) -> Markup:
         tag("h4", "Padding"),
         columns(
             curve_chart("Attention that goes to padding", leaked, x="columns of padding", y="share of the weight"),
-            curve_chart("Change of the sentence’s outputs", change, x="columns of padding", y="relative change"),
+            curve_chart("Change in the outputs of the sentence", change, x="columns of padding", y="relative change"),
         ),
         MADE,
         look(
-            f"a sentence of {found['length']} positions in a new layer of multi-head attention (size "
+            f"a sentence of {found['length']} positions in an untrained layer of multi-head attention (size "
             f"{found['model_size']}, {found['num_heads']} heads). With {last['padding']} columns of padding and no "
-            "mask, "
-            f"{100 * last['unmasked']['leaked']:.0f} % of the attention goes to nothing at all, and the outputs of the "
-            f"sentence move by {100 * last['unmasked']['change']:.0f} % of their length. So the result for a sentence "
+            f"mask, {100 * last['unmasked']['leaked']:.0f} % of the attention goes to padding, and the outputs of the "
+            f"sentence change by {100 * last['unmasked']['change']:.0f} % of their norm. So the result for a sentence "
             "would depend on how long the other sentences of its batch happen to be. With the mask the share is "
-            "exactly "
-            f"{last['masked']['leaked']:g}, and what remains ({last['masked']['change']:.0e}) is rounding.",
+            f"exactly {last['masked']['leaked']:g}, and what remains ({last['masked']['change']:.0e}) is rounding.",
         ),
     )
 
@@ -71,13 +69,10 @@ def _padding_of_run(found: dict[str, Any] | None) -> Markup:
         table(("columns of padding", "perplexity with the mask", "perplexity without"), rows),
         MADE,
         look(
-            f"the run {found['run']} on {found['num_sentences']} sentences of its held-out set, with padding behind "
-            "each "
-            f"source. With the mask padding changes nothing. Without it, {last['padding']} columns raise the "
-            "perplexity "
-            f"of the reference from {last['masked']:.2f} to {last['unmasked']:.2f}: the model has never seen padding "
-            "and "
-            "does not know that it means nothing.",
+            f"the run {found['run']} on {found['num_sentences']} sentences of its held-out set, with padding after "
+            f"each source. With the mask, padding changes nothing. Without it, {last['padding']} columns raise the "
+            f"perplexity of the reference from {last['masked']:.2f} to {last['unmasked']:.2f}: the model has never "
+            "seen padding and does not know that it means nothing.",
         ),
     )
 
@@ -95,15 +90,14 @@ def _future(found: dict[str, Any]) -> Markup:
     return join(
         tag("h4", "The future"),
         columns(maps),
-        tag("p", f"The last of {found['length']} words is replaced by another one. How far does each output move?"),
+        tag("p", f"The last of {found['length']} words is replaced by another one. How much does each output change?"),
         table(("output at position", "without a mask", "with the causal mask"), rows),
         MADE,
         look(
             f"without a mask {100 * found['unmasked']['leaked']:.0f} % of the attention goes to later positions (equal "
-            f"weights would give {100 * found['uniform']:.0f} %), and every output knows the last word. A decoder "
-            "trained like that can copy the answer: its training loss looks wonderful, and it cannot translate. With "
-            "the "
-            "causal mask the earlier outputs do not move at all. Before every training run ",
+            f"weights would give {100 * found['uniform']:.0f} %), and every output depends on the last word. A decoder "
+            "trained like that can copy the answer: its training loss looks wonderful, but it cannot translate. With "
+            "the causal mask the earlier outputs do not change at all. Before every training run ",
             code("translator/training/probe.py"),
             " checks both on the real model and data.",
         ),

@@ -10,8 +10,8 @@ from translator.report.sections.parts import Section
 
 NAME = "norms"
 ORDERS = {"pre": "pre-norm", "post": "post-norm"}
-STARTS = {"plain": "plain start", "scaled": "scaled start"}
-ABOUT = "Where the normalisation stands decides whether the first layers of a deep model are told what to learn."
+STARTS = {"plain": "plain initialisation", "scaled": "scaled initialisation"}
+ABOUT = "The place of the normalisation decides whether the first layers of a deep model get a useful gradient."
 
 
 def write(figures: dict[str, Any]) -> Section:
@@ -44,14 +44,14 @@ def _gradients(found: dict[str, Any]) -> Markup:
     plain = next(one for one in found["variants"] if one["norm_order"] == "post" and one["initialisation"] == "plain")[
         "layers"
     ][str(deepest)]
-    runs = "1 random start" if found["seeds"] == 1 else f"the mean of {found['seeds']} random starts"
+    runs = "one initialisation" if found["seeds"] == 1 else f"the mean of {found['seeds']} initialisations"
     return join(
         tag("h3", "Gradients before the first update"),
         text(
-            "Before training, one backward pass shows how strongly each layer is told to change. The models here have "
+            "Even before training, one backward pass shows how large a gradient each layer gets. The models here have "
             f"as many encoder layers as decoder layers, vectors of {found['model_size']} numbers and random weights; "
-            f"they read {found['num_sentences']} random sentences of {found['length']} pieces. Shown is the length of "
-            f"the gradient of each decoder layer, {runs}."
+            f"they read {found['num_sentences']} random sentences of {found['length']} pieces. The charts show the "
+            f"norm of the gradient of each decoder layer, {runs}."
         ),
         columns(
             curve_chart(
@@ -73,16 +73,17 @@ def _gradients(found: dict[str, Any]) -> Markup:
         ),
         made_by(NAME, "norm_gradients"),
         look(
-            f"with post-norm and a plain start, the first of {deepest} layers gets a gradient "
+            f"with post-norm and plain initialisation, the first of {deepest} layers gets a gradient "
             f"{plain[-1] / plain[0]:.0f} times smaller than the last; every normalisation on the way back can shrink "
             "it. With pre-norm the sum is a direct way back, and no layer is cut off."
         ),
         text(
-            "“Plain” gives every matrix Xavier's variance, as in the first Transformer. “Scaled” is how models start "
-            "in this package: matrices that end a branch begin smaller, by the number of branches (pre-norm) or by the "
-            "number of the layer (post-norm). That repairs most of the post-norm problem before training begins. The "
-            "chart shows the first moment only, and Adam divides each gradient by its own size, so a small gradient "
-            "does not by itself mean slow learning; the curves below show what happens in training."
+            "“Plain” gives every matrix Xavier's variance, as in the first Transformer. “Scaled” is how this package "
+            "initialises its models: matrices at the end of a branch start out smaller, by the number of branches "
+            "(pre-norm) or by the number of the layer (post-norm). That repairs most of the post-norm problem before "
+            "training begins. The charts show only the state before the first update, and Adam divides each gradient "
+            "by its own size, so a small gradient does not by itself mean slow learning; the curves below show what "
+            "happens in training."
         ),
     )
 
@@ -96,34 +97,34 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
     return join(
         heading,
         text(
-            "Pre-norm and post-norm in models of 8 + 8 layers with vectors of 64 numbers, with the scaled start, "
+            "Pre-norm and post-norm in models of 8 + 8 layers with vectors of 64 numbers, with scaled initialisation, "
             "trained for 300 updates on the demo corpus, once with a learning rate that grows over the first 75 "
-            "updates (warm-up) and once with the full rate from the beginning."
+            "updates (warm-up) and once with the full rate from the start."
         ),
         _training_chart("Training loss: pre-norm and post-norm", found["norms"]),
         _end_table("model", found["norms"]),
         look(
             "post-norm without warm-up stops learning after its first steps, which are made at the full rate. With "
-            "warm-up it learns, but stays behind. Pre-norm can do without."
+            "warm-up it learns, but stays behind. Pre-norm does not need it."
         ),
         made_by(NAME, "trainings", measurement),
         tag("h3", "Five scores in training"),
         text(
             "The scores of chapter 2 in a Transformer of 2 + 2 layers with a single head of 64 dimensions. Everything "
-            "else is the same, so the curves differ only by what compares queries and keys."
+            "else is the same, so the curves differ only in how queries and keys are compared."
         ),
         _training_chart("Training loss with each score", found["scores"]),
         _end_table("score", found["scores"]),
         look(
-            "the scaled dot, cosine and Gaussian scores, which are made to begin equally large, stay together; the "
-            "plain dot, whose scores begin eight (√64) times as large, falls a little behind, and so does the additive "
-            "score."
+            "the scaled dot, cosine and Gaussian scores, which are initialised to be equally large, stay together; the "
+            "plain dot product, whose scores start out eight (√64) times as large, falls a little behind, and so does "
+            "the additive score."
         ),
         made_by(NAME, "trainings", measurement),
         text(
-            "One run for each curve, one seed, one learning rate, and far too short to end well: the charts show how "
-            "training begins, not which model is the best. Differences of a few hundredths of the loss may be chance. "
-            "The loss is the cross-entropy with label smoothing, so it cannot reach zero."
+            "One run for each curve, one seed, one learning rate, and far too short for good models: the charts show "
+            "how training begins, not which model is the best. Differences of a few hundredths of the loss may be "
+            "chance. The loss is the cross-entropy with label smoothing, so it cannot reach zero."
         ),
         _commands(found),
     )

@@ -32,7 +32,7 @@ def made_by(chapter: str, module: str, measurement: dict[str, Any] | None = None
 
 
 def missing(what: str, command: str) -> Markup:
-    """In place of a figure that has no material: the command that provides it."""
+    """Shown instead of a figure that lacks its material: the command that provides it."""
     return tag("p", what, " ", code(command), class_="note")
 
 

@@ -20,8 +20,7 @@ def write(figures: dict[str, Any]) -> Section:
         text(
             "Attention is a weighted mean, and a mean does not care about order: shuffle the keys together with their "
             "values, and nothing changes. “Dog bites man” and “man bites dog” would be the same. So a Transformer has "
-            "to "
-            "be told where each word stands. There are four ways in this package, chosen with ",
+            "to be told where each word is. This package has four ways, chosen with ",
             tag("code", "model.positions"),
             ".",
         ),
@@ -31,7 +30,7 @@ def write(figures: dict[str, Any]) -> Section:
         _trained(figures["trained"], figures["shipped"]),
         extrapolation.write(figures["extrapolation"]),
     )
-    about = "Attention alone does not know the order of words. Waves, rotations, learned vectors or biases tell it."
+    about = "Attention alone knows nothing of the order of words. Waves, rotations, learned vectors or biases add it."
     return Section(NAME, "5 Positions", "5 · Positions", about, content)
 
 
@@ -62,22 +61,19 @@ def _sinusoids(found: dict[str, Any]) -> Markup:
         formula(
             r"PE(p, 2i) = \sin(\omega_i p), \quad PE(p, 2i + 1) = \cos(\omega_i p), \quad \omega_i = 10000^{-2i/d}",
             "P E of p and 2 i is the sine of omega i times p, P E of p and 2 i plus 1 the cosine of it; omega i is "
-            "10000 "
-            "to the power of minus 2 i over d",
+            "10000 to the power of minus 2 i over d",
         ),
         columns(
             curve_chart("Some dimensions", waves, x="position", y="value"),
             image_chart(
-                "All of them", table, x="dimension", y="position", low=-1.0, high=1.0, height=250
+                "All dimensions", table, x="dimension", y="position", low=-1.0, high=1.0, height=250
             ),
         ),
         MADE,
         look(
             "in the picture every row is the vector of one position; blue is positive, orange negative. On the left "
-            "the "
-            "stripes are narrow (fast waves); on the right the waves are so slow that sines are still near 0 (white) "
-            "and "
-            "cosines near 1 (blue) at the last position shown.",
+            "the stripes are narrow (fast waves); on the right the waves are so slow that sines are still near 0 "
+            "(white) and cosines near 1 (blue) at the last position shown.",
         ),
         text(
             "Why waves? Because the dot product of two such vectors depends only on how far apart they are: ",
@@ -93,10 +89,10 @@ def _sinusoids(found: dict[str, Any]) -> Markup:
         ),
         MADE,
         look(
-            f"the curves of three positions lie on top of each other and on the theory (largest difference "
-            f"{farthest:.0e}). Near positions have similar vectors: {found['theory'][zero]:.0f} at distance 0, "
-            f"{found['theory'][zero + 1]:.1f} at 1, {found['theory'][zero + 10]:.1f} at 10. The product does not say "
-            "which of the two comes first; the projections to queries and keys have to learn that.",
+            "the curves of three positions lie on top of each other and on the theory (largest difference "
+            f"{farthest:.0e}). Near positions have similar vectors: the product is {found['theory'][zero]:.0f} at "
+            f"distance 0, {found['theory'][zero + 1]:.1f} at 1, {found['theory'][zero + 10]:.1f} at 10. The product "
+            "does not say which of the two comes first; the projections to queries and keys have to learn that.",
         ),
     )  # fmt: skip
 
@@ -125,11 +121,11 @@ def _rotary(found: dict[str, Any]) -> Markup:
     return join(
         tag("h3", "Rotations: rotary positions"),
         text(
-            "Instead of adding a vector, rotary positions turn the query and the key. Each pair of dimensions is a "
-            "plane, and position p turns it by the angle ",
+            "Instead of adding a vector, rotary positions rotate the query and the key. Each pair of dimensions is a "
+            "plane, and position p rotates it by the angle ",
             inline(r"\omega_i p", "omega i times p"),
-            ". If both are turned, only the difference of the angles is left in their product, so the score knows the "
-            "distance and nothing else:",
+            ". Once both are rotated, only the difference of the angles is left in their product, so the score depends "
+            "on the distance and not on the positions themselves:",
         ),
         formula(
             r"(R_m q)^\top (R_n k) = q^\top R_{n - m} k",
@@ -140,7 +136,7 @@ def _rotary(found: dict[str, Any]) -> Markup:
         ),
         MADE,
         look(
-            "the three curves of one vector, starting at positions 0, 40 and 400, are one: absolute positions do not "
+            "the three curves of one vector, starting at positions 0, 40 and 400, coincide: absolute positions do not "
             "matter. On average the score falls with the distance, and the larger the head, the less a single vector "
             "strays from that: a built-in preference for near words, which training can use or undo.",
         ),
@@ -158,9 +154,9 @@ def _relative(found: dict[str, Any]) -> Markup:
     return join(
         tag("h3", "Biases: relative positions"),
         text(
-            "The most direct way: a learned number for every distance, added to the score. One number for each of "
-            "hundreds of distances would be rarely trained, so distances share them in ranges that grow with the "
-            "distance, as in T5. There are 32 ranges.",
+            "The most direct way: a learned number for every distance, added to the score. With one number for each of "
+            "hundreds of distances, most would rarely be trained, so distances are grouped into ranges that share a "
+            "number and become wider with the distance, as in T5. There are 32 ranges.",
         ),
         formula(
             r"\score(q_m, k_n) = \frac{q_m^\top k_n}{\sqrt{d}} + b_{\text{range}(n - m)}",
@@ -172,15 +168,14 @@ def _relative(found: dict[str, Any]) -> Markup:
         MADE,
         look(
             f"in the encoder every distance up to {exact - 1} has a number of its own in each direction. Farther out "
-            "the "
-            f"steps become wider, and from {far} on all distances share the last one. The decoder, which looks back "
-            "only, has twice as many ranges for that direction.",
+            f"the steps become wider, and from {far} on all distances share the last one. The decoder, which looks "
+            "back only, has twice as many ranges for that direction.",
         ),
     )
 
 
 def _trained(found: dict[str, Any] | None, measured: dict[str, Any] | None) -> Markup:
-    heading = tag("h3", "What training makes of them")
+    heading = tag("h3", "What is learned in training")
     blocks = [_learned_parts(found, f"the run {found['run']}", MADE)] if found else []
     for one in measured["figures"]["runs"] if measured else []:
         assert measured is not None
@@ -190,8 +185,7 @@ def _trained(found: dict[str, Any] | None, measured: dict[str, Any] | None) -> M
             heading,
             missing(
                 "Learned vectors and relative biases after training need runs that have them, model.positions=learned "
-                "or "
-                "relative:",
+                "or relative:",
                 "python -m translator.atlas --run RUN --only positions -o atlas.html",
             ),
         )
@@ -214,10 +208,8 @@ def _learned_parts(found: dict[str, Any], what: str, made: Markup) -> Markup:
             made,
             look(
                 f"({what}) training starts with random vectors, whose cosines are near 0. What it has learned shows "
-                "along "
-                "the diagonal: neighbours have become similar, where sentences are long enough to train them. "
-                "Positions "
-                "beyond the longest sentences are still random.",
+                "along the diagonal: neighbours have become similar, where sentences are long enough to train them. "
+                "Positions beyond the longest sentences are still random.",
             ),
         ]
     charts = []
@@ -236,7 +228,7 @@ def _learned_parts(found: dict[str, Any], what: str, made: Markup) -> Markup:
             columns(charts),
             made,
             look(
-                f"({what}) each head has found its own view: a head that is high near 0 and low elsewhere looks at "
+                f"({what}) each head has its own preference: a head that is high near 0 and low elsewhere looks at "
                 "neighbours, a flat one looks everywhere, a lopsided one prefers what comes before or after.",
             ),
         ]

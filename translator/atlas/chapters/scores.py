@@ -22,9 +22,9 @@ FORMULAS = {
 ORIGINS = {
     "additive": "Bahdanau et al. 2015; compares vectors of different sizes",
     "dot": "Luong et al. 2015; nothing to learn, one matrix product",
-    "scaled_dot": "Vaswani et al. 2017; the dot with scores of the same spread in every dimension",
-    "cosine": "Graves et al. 2014; only directions count, β is learned",
-    "gaussian": "Nadaraya 1964, Watson 1964; nearness counts, the inverse widths w are learned",
+    "scaled_dot": "Vaswani et al. 2017; the dot product, scaled so that its spread does not depend on d",
+    "cosine": "Graves et al. 2014; only the directions count, β is learned",
+    "gaussian": "Nadaraya 1964, Watson 1964; the distance counts, the inverse widths w are learned",
 }
 
 
@@ -34,7 +34,7 @@ def write(figures: dict[str, Any]) -> Section:
             "In chapter 1 queries and keys were numbers, and the score was their distance. In a translation model they "
             "are vectors of d numbers, and a ",
             tag("em", "score function"),
-            " says how well two of them fit. The weights are the softmax of the scores:",
+            " says how well two of them match. The weights are the softmax of the scores:",
         ),
         formula(
             r"\alpha_i = \softmax_i ( \score(q, k_i) ) = \frac{\exp ( \score(q, k_i) )}{\sum_{j} \exp ( \score(q, k_j) "
@@ -46,7 +46,7 @@ def write(figures: dict[str, Any]) -> Section:
         _saturation(figures["saturation"]),
         masks.write(figures),
     )
-    about = "How well does a key fit a query? Five answers, why one of them is divided by √d, and what must be hidden."
+    about = "How well does a key match a query? Five answers, why one is divided by √d, and what must be hidden."
     return Section(NAME, "2 Scores and masks", "2 · Scores, softmax and masks", about, content)
 
 
@@ -89,12 +89,12 @@ def _plane(found: dict[str, Any]) -> Markup:
         frames_chart("Turn the query: who gets the weight?", "direction", common, frames, start=start),
         MADE,
         look(
-            f"at 0° the query is (1.5, 0). The dot gives the longer key (2, 0) {100 * dot[1]:.0f} % and (1, 0) only "
-            f"{100 * dot[0]:.0f} %, since long vectors have large products. The cosine sees no difference between them "
-            f"({100 * cosine[0]:.0f} % each), and to the Gaussian both are equally near ({100 * gaussian[0]:.0f} % "
-            "each). "
-            "The scaled dot is the dot with flatter weights. The additive score is a small neural network with random "
-            "weights here: before training, what it prefers has no meaning.",
+            f"at 0° the query is (1.5, 0). The dot product gives the longer key (2, 0) {100 * dot[1]:.0f} % and (1, 0) "
+            f"only {100 * dot[0]:.0f} %, since long vectors have large dot products. The cosine sees no difference "
+            f"between them ({100 * cosine[0]:.0f} % each), and to the Gaussian both are equally near "
+            f"({100 * gaussian[0]:.0f} % each). The scaled dot product has the same preferences, with flatter weights. "
+            "The additive score is a small neural network, here with random weights: before training, its preferences "
+            "mean nothing.",
         ),
     )
 
@@ -137,10 +137,10 @@ def _saturation(found: dict[str, Any]) -> Markup:
         tag("h3", "Why the dot product is divided by √d"),
         text(
             "If the components of q and k are independent with mean 0 and variance 1, the dot product is a sum of d "
-            "products, and its variance is d. The wider the scores are spread, the more the softmax gives everything "
-            "to "
-            "the largest one. It saturates: one weight is nearly 1, the others are nearly 0, and as they hardly change "
-            "when the scores do, hardly any gradient comes back to learn from. Division by √d keeps the variance at 1:",
+            "products, and its variance is d. The wider the scores are spread, the more of the weight goes to the "
+            "largest one. The softmax saturates: one weight is nearly 1, the others are nearly 0, and since they "
+            "hardly change when the scores do, hardly any gradient flows back to learn from. Dividing by √d keeps the "
+            "variance at 1:",
         ),
         formula(
             r"\text{Var}(q^\top k) = d, \quad \text{Var}(q^\top k / \sqrt{d}) = 1",
@@ -148,8 +148,7 @@ def _saturation(found: dict[str, Any]) -> Markup:
         ),
         text(
             f"Measured on {found['num_queries']} random queries with {found['num_keys']} random keys each. The theory "
-            "(dashed) takes the scores to be exactly normal with variance d or 1; it was computed separately, in "
-            "double "
+            "(dashed) assumes exactly normal scores with variance d or 1; it was computed separately, in double "
             "precision and without the package’s functions.",
         ),
         columns(
@@ -167,18 +166,17 @@ def _saturation(found: dict[str, Any]) -> Markup:
         MADE,
         tiles(
             [
-                ("entropy at d = 512, dot", f"{last['dot']['entropy']:.2f} bits", "as good as one key"),
+                ("entropy at d = 512, dot", f"{last['dot']['entropy']:.2f} bits", "almost everything on one key"),
                 ("… scaled dot", f"{last['scaled_dot']['entropy']:.2f} bits", f"of at most {_most(found):.0f}"),
                 ("largest weight, dot", f"{last['dot']['largest']:.2f}", f"scaled {last['scaled_dot']['largest']:.2f}"),
                 ("gradient, scaled over plain dot", f"{lost:.1f} ×", "at d = 512, mean over queries"),
             ]
         ),
         look(
-            "the points of the plain dot fall away with the dimension, those of the scaled dot stay where they are. "
-            "Only "
-            "for the smallest d do the points leave the theory, because a sum of a few products is not yet normal. The "
-            "gradient of the plain dot first rises and then falls: perfectly equal weights are not the best to learn "
-            "from, but saturated ones are the worst.",
+            "with the plain dot product, the entropy falls as the dimension grows; with the scaled one it stays where "
+            "it is. Only for the smallest d do the points deviate from the theory, because a sum of a few products is "
+            "not yet normal. The gradient of the plain dot product first rises and then falls: perfectly equal weights "
+            "are not the best to learn from, but saturated ones are the worst.",
         ),
     )  # fmt: skip
 

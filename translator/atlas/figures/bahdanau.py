@@ -47,7 +47,7 @@ def measure_bahdanau(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
         )
     sentences = force_references(run.translator, held_out.sources, held_out.references)
     return {
-        "held_out": held_out.name.partition(" (")[0],  # test or validation, without the place of its files
+        "held_out": held_out.name.partition(" (")[0],  # test or validation, without the path of its files
         "num_sentences": len(sentences),
         "alignment": _error(sentences, tokenizer_of(run), held_out.gold),
         "maps": _maps(sentences, lines, tokenizer_of(run), held_out.gold),
@@ -57,7 +57,7 @@ def measure_bahdanau(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
 
 
 def crossing_share(gold: GoldAlignment) -> float:
-    """The share of pairs of sure links that cross: 0 where the languages agree in their order of words."""
+    """The share of pairs of sure links that cross: 0 where both languages have the same word order."""
     links = sorted(gold.sure)
     pairs = [
         (one, other)
@@ -105,7 +105,7 @@ def checkpoint_folders(run: TrainedRun) -> list[tuple[int, Path]]:
 def _maps(
     sentences: Sequence[ForcedSentence], lines: Sequence[int], tokenizer: Tokenizer, gold: Sequence[GoldAlignment]
 ) -> list[dict[str, Any]]:
-    """The sentences whose order of words differs most between the languages: attention and truth, word by word."""
+    """The sentences whose word order differs most between the languages: attention and truth, word by word."""
     fitting: list[dict[str, Any]] = []
     for sentence in sentences:
         source_words, source_shares = piece_words(tokenizer.source_pieces(sentence.source_ids[:-1]), alignment_tokens)

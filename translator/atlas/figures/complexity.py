@@ -56,7 +56,7 @@ def module_of(kind: str, width: int) -> tuple[Run, list[nn.Parameter]]:
 
 
 def seconds_of(run: Run, x: Tensor, repetitions: int) -> float:
-    """The shortest of several times, in processor seconds of one thread, each over at least two hundredths of a second.
+    """The shortest of several measurements, in CPU seconds of one thread, each lasting at least 0.02 s.
 
     Processor time, since other programs may run beside it; the shortest, since disturbances only ever add to it.
     """
@@ -88,7 +88,7 @@ def saved_bytes(run: Run, x: Tensor, parameters: Sequence[nn.Parameter]) -> int:
 
     held = x.clone().requires_grad_()
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
-        output = run(held)  # kept alive, so that no storage is given away and counted as another one
+        output = run(held)  # kept alive, so that no storage is reused and counted twice
     assert output.requires_grad
     return sum(kept.values())
 
@@ -142,7 +142,7 @@ def exponents(by_length: list[dict[str, Any]], by_width: list[dict[str, Any]]) -
 
 
 def crossing(rows: list[dict[str, Any]], first: str = "attention", second: str = "recurrence") -> float | None:
-    """The length from which on `first` takes longer than `second`, between measured ones on straight log-log lines."""
+    """The length from which `first` takes longer than `second`, interpolated linearly on log-log axes."""
     ratios = [(row["length"], math.log(row[first]["seconds"] / row[second]["seconds"])) for row in rows]
     for (length, ratio), (longer, larger) in pairwise(ratios):
         if ratio < 0 <= larger:
@@ -159,7 +159,7 @@ def measured(material: Material) -> dict[str, Any] | None:
 def now(material: Material) -> dict[str, Any]:
     """A short measurement on the machine that makes the page."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the long one: processor time adds up over threads
+    torch.set_num_threads(1)  # as in the long one: CPU time adds up over threads
     try:
         figures = measure_sizes(SHORTER if material.quick else SHORT)
     finally:

@@ -50,7 +50,7 @@ def without_heads(model: Transformer, heads: Iterable[Head]) -> Transformer:
 def removal_figures(
     translator: LineTranslator, held_out: HeldOut, *, curve_points: int | None = None
 ) -> dict[str, Any]:
-    """BLEU of greedy search without each head, and without more and more of them, those that cost least first.
+    """BLEU of greedy search without each head, and without more and more of them, in order of their single losses.
 
     The curve has all numbers of heads from 0, or at most `curve_points` of them, spread evenly.
     """

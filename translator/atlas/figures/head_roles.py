@@ -18,7 +18,7 @@ from translator.languages import alignment_tokens
 # A head has a role if this share of its attention goes there on average. The attention to one piece of ten would be
 # 0.1 if it were spread evenly.
 SMALLEST_SHARE = 0.4
-# Otherwise it is diffuse if its entropy is this share of the largest possible one, and else mixed.
+# Otherwise it is diffuse if its entropy is at least this share of the largest possible one, and mixed if not.
 SMALLEST_SPREAD = 0.75
 ROLES = {
     "encoder": ("previous", "same", "next", "end"),
@@ -80,7 +80,7 @@ def _part(stack: str, role: str) -> Callable[[Weights], Weights]:
 
     def select(weights: Weights) -> Weights:
         num_queries, num_keys = weights.shape[2:]
-        last = num_queries if stack == "decoder" else num_queries - 1  # EOS asks nothing of interest
+        last = num_queries if stack == "decoder" else num_queries - 1  # what EOS looks at is of no interest
         queries = np.arange(FIRST_QUERY[stack], last)
         keys = {
             "previous": queries - 1,
@@ -107,7 +107,7 @@ def _spread(stack: str, weights: Weights) -> Weights:
 
 def _aligned(pair: RecordedPair, gold: GoldAlignment, tokenizer: Tokenizer) -> Weights:
     """The attention of each target word to the source words of its gold alignment: (L, H, words that have one)."""
-    weights = pair.weights["cross"][:, :, :-1, :-1]  # EOS is no word
+    weights = pair.weights["cross"][:, :, :-1, :-1]  # EOS is not a word
     source_words, source_shares = piece_words(tokenizer.source_pieces(pair.source_ids[:-1]), alignment_tokens)
     target_words, target_shares = piece_words(tokenizer.target_pieces(pair.target_ids[:-1]), alignment_tokens)
     is_gold = np.zeros((len(target_words), len(source_words)))

@@ -33,7 +33,7 @@ def measure_heads(run: TrainedRun, *, quick: bool) -> dict[str, Any]:
     assert isinstance(model, Transformer)
     pairs = list(record(model, encoded_pairs(run, held_out)))
     return {
-        "held_out": held_out.name.partition(" (")[0],  # test or validation, without the place of its files
+        "held_out": held_out.name.partition(" (")[0],  # test or validation, without the path of its files
         "num_sentences": len(held_out),
         "rules": {"smallest_share": SMALLEST_SHARE, "smallest_spread": SMALLEST_SPREAD},
         "has_gold": held_out.gold is not None,
@@ -51,7 +51,7 @@ def _maps(pairs: Sequence[RecordedPair], lines: Sequence[int], tokenizer: Tokeni
     for number in chosen:
         pair = pairs[number]
         source, written = tokenizer.source_pieces(pair.source_ids), tokenizer.target_pieces(pair.target_ids)
-        read = ["<s>", *written[:-1]]  # what the decoder is given: everything one place later
+        read = ["<s>", *written[:-1]]  # the input of the decoder: its output shifted by one
         names = {"encoder": (source, source), "decoder": (read, read), "cross": (written, source)}
         for stack, (rows, columns) in names.items():
             percent = _percent(pair.weights[stack])

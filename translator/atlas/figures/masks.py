@@ -1,4 +1,4 @@
-"""What masks are for: how much attention padding and the future would get, and whom that would change."""
+"""What masks are for: how much attention padding and the future would get, and which outputs that would change."""
 
 import math
 from typing import Any
@@ -21,10 +21,10 @@ RUN_PADDINGS = [0, 2, 8, 32]
 
 
 def padding(material: Material) -> dict[str, Any]:
-    """One sentence alone and with more and more padding behind it, in a new layer of self-attention.
+    """One sentence alone and with more and more padding after it, in an untrained layer of self-attention.
 
-    `leaked` is the mean share of attention that padding gets, `change` how far the outputs of the real positions move
-    away from those of the sentence alone, relative to their length.
+    `leaked` is the mean share of attention that padding gets, `change` how far the outputs at the real positions are
+    from those of the sentence alone, relative to their norm.
     """
     layer, x, pad = _layer_and_inputs()
     with torch.no_grad():
@@ -46,7 +46,7 @@ def padding(material: Material) -> dict[str, Any]:
 
 
 def future(material: Material) -> dict[str, Any]:
-    """The last word is replaced by another one: which outputs notice? With a causal mask, none before it."""
+    """The last word is replaced by another one: which outputs change? With a causal mask, none before it."""
     layer, x, other = _layer_and_inputs()
     changed = torch.cat((x[:, :-1], other), dim=1)
     causal = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
@@ -66,7 +66,7 @@ def future(material: Material) -> dict[str, Any]:
 
 
 def empty_rows(material: Material) -> dict[str, Any]:
-    """A row with nothing to attend to: the weights, and the gradient that reaches the values behind them."""
+    """A row with nothing to attend to: the weights, and the gradient that reaches the values."""
     nothing = torch.zeros(4, dtype=torch.bool)
     softmax = torch.softmax(torch.zeros(4).masked_fill(~nothing, -math.inf), dim=-1)
     found = {}
@@ -107,7 +107,7 @@ def _encoded_pairs(run: TrainedRun, wanted: int) -> list[tuple[list[int], list[i
 
 
 def _losses_with_padding(run: TrainedRun, pairs: list[tuple[list[int], list[int]]], count: int) -> dict[str, Any]:
-    """The perplexity of the references, each sentence alone but for `count` columns of padding behind its source."""
+    """The perplexity of the references, each sentence by itself, with `count` columns of padding after its source."""
     model = run.translator.model
     totals, num_pieces = {"masked": 0.0, "unmasked": 0.0}, 0
     for source_ids, target_ids in pairs:
@@ -121,7 +121,7 @@ def _losses_with_padding(run: TrainedRun, pairs: list[tuple[list[int], list[int]
 
 
 def _layer_and_inputs() -> tuple[MultiHeadAttention, Tensor, Tensor]:
-    """A new layer, the embeddings (1, T, D) of a sentence, and one more vector (1, 1, D)."""
+    """An untrained layer, the embeddings (1, T, D) of a sentence, and one more vector (1, 1, D)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         layer = MultiHeadAttention(MODEL_SIZE, NUM_HEADS).eval()

@@ -1,4 +1,4 @@
-"""Gradients of deep Transformers before the first update: pre-norm and post-norm, and what the initialisation does.
+"""Gradients of deep Transformers before the first update: pre-norm and post-norm, and the effect of initialisation.
 
 After Xiong et al. 2020 (arXiv:2002.04745). Letters: B sentences, S pieces of each, V vocabulary.
 """
@@ -68,7 +68,7 @@ def loss_of(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
 
 
 def gradient_norm(layer: nn.Module) -> float:
-    """The length of the gradient of all parameters of a layer, taken as one vector."""
+    """The norm of the gradient of all parameters of a layer, taken as one vector."""
     return math.sqrt(sum(float(one.grad.double().square().sum()) for one in layer.parameters() if one.grad is not None))
 
 

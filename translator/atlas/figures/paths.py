@@ -1,4 +1,4 @@
-"""How far information travels: the number of steps one after the other, and the gradient between distant positions."""
+"""How far information travels: the number of sequential steps, and the gradient between distant positions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ class Convolutions(nn.Module):
 
 
 def step_by_step(layer: LstmLayer, x: Tensor) -> Tensor:
-    """An LSTM as its definition says, one step after the other: (n, D) to (n, H)."""
+    """An LSTM straight from its definition, step by step: (n, D) to (n, H)."""
     hidden = cell = x.new_zeros(1, layer.recurrent_weight.shape[1])
     outputs = []
     for row in x:
@@ -46,7 +46,7 @@ def step_by_step(layer: LstmLayer, x: Tensor) -> Tensor:
 
 
 def chain_length(output: Tensor) -> int:
-    """The longest chain of operations that had to be computed one after the other, read from the graph of gradients."""
+    """The longest chain of operations that had to be computed in sequence, read from the autograd graph."""
     depths: dict[Node, int] = {}
     assert output.grad_fn is not None
     stack = [output.grad_fn]
@@ -83,7 +83,7 @@ def sequential(material: Material) -> dict[str, Any]:
 
 
 def gradients(material: Material) -> dict[str, Any]:
-    """How strongly the last output depends on each input, by distance, in new modules of the same width.
+    """How strongly the last output depends on each input, by distance, in untrained modules of the same width.
 
     ‖∂(u · y_n) / ∂x_(n − Δ)‖ for random unit vectors u, as the root of the mean square, relative to distance 0.
     """

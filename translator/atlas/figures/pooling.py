@@ -31,7 +31,7 @@ KERNELS = ("Gaussian", "boxcar", "Epanechnikov")
 
 
 class Kernel(ScoreFunction):
-    """A kernel that ends, as a score: ln K(u) with u = (q − k) / width. Outside |u| < 1 the mask must exclude the key.
+    """A bounded kernel as a score: ln K(u) with u = (q − k) / width. Outside |u| < 1 the mask must exclude the key.
 
     The softmax of ln K is K / ΣK, so every kernel regression is attention pooling with the right score and mask.
     """
@@ -104,7 +104,7 @@ def regressions(material: Material) -> dict[str, Any]:
 
 
 def _others_nearest(x: Tensor) -> Tensor:
-    """The nearest other example of each: the diagonal is not among them."""
+    """For each example its nearest neighbour, which is not itself."""
     distances = (x - x.T).abs() + torch.diag(torch.full((len(x),), torch.inf))
     return distances == distances.min(dim=1, keepdim=True).values
 
@@ -118,7 +118,7 @@ def widths(material: Material) -> dict[str, Any]:
         with torch.no_grad():
             predictions, weights = attention_pooling(gaussian(width), at, x, y)
             loss = leave_one_out_loss(gaussian(width), x, y)
-        effective = weights.square().sum(1).reciprocal().mean()  # 1 / Σ α²: S where all are equal, 1 where one has all
+        effective = weights.square().sum(1).reciprocal().mean()  # 1 / Σ α²: S if all are equal, 1 if one has it all
         found.append(
             {
                 "width": width,

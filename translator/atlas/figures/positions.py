@@ -1,4 +1,4 @@
-"""Positions: the sinusoids, what dot products make of distances, rotation, and ranges of distances.
+"""Positions: sinusoids, dot products by distance, rotations, and ranges of distances.
 
 P positions, D the size of the vectors.
 """
@@ -80,7 +80,7 @@ def rotary(material: Material) -> dict[str, Any]:
 
 
 def relative(material: Material) -> dict[str, Any]:
-    """Which distances share a number, in an encoder (both directions) and in a decoder (only backwards)."""
+    """Which distances share a bias, in an encoder (both directions) and in a decoder (only backwards)."""
     offsets = torch.arange(-160, 161)
     found = {}
     for name, bidirectional in (("encoder", True), ("decoder", False)):

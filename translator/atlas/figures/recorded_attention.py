@@ -69,7 +69,7 @@ def record(model: Transformer, pairs: Sequence[tuple[list[int], list[int]]]) -> 
 
 @contextmanager
 def _recording(modules: dict[str, list[MultiHeadAttention]]) -> Iterator[dict[str, list[Tensor]]]:
-    """Within, each attention is asked for its weights, whatever its layer asks for, and they are kept."""
+    """Within this context every attention returns its weights, whatever its layer asks for, to be recorded."""
     found: dict[str, list[Tensor]] = {stack: [] for stack in modules}
     handles = []
     for stack, layers in modules.items():

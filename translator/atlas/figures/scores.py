@@ -1,4 +1,4 @@
-"""The five scores on the same queries and keys, and what the dimension does to a softmax of dot products."""
+"""The five scores on the same queries and keys, and how the dimension affects a softmax of dot products."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ NUM_THEORY = 4_096  # rows of normally distributed scores
 
 
 def weights_in_a_plane(material: Material) -> dict[str, Any]:
-    """The weights that each score, as a new model has it, gives to eight keys while the query turns around."""
+    """The weights that each score, before training, gives to eight keys while the query is rotated."""
     keys = torch.tensor(KEYS)  # (S, 2)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)

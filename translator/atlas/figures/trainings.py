@@ -1,4 +1,4 @@
-"""Measurements of whole trainings, which take too long for the moment a page is made: they are shipped."""
+"""Measurements of whole trainings, which take too long to be repeated for every page: they are shipped."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Measurements that take longer and are shipped as data: every module has `add_options` and `measure`."""
+"""Longer measurements, whose results are shipped as data: every module has `add_options` and `measure`."""

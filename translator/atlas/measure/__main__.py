@@ -23,7 +23,7 @@ def parser(name: str | None = None) -> argparse.ArgumentParser:
     result.add_argument("name", choices=MEASUREMENTS, metavar="NAME", help="what to measure")
     result.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the measurement, as JSON")
     result.add_argument("--quick", action="store_true", help="smaller sizes and fewer repetitions")
-    result.add_argument("--threads", type=positive, metavar="N", help="processor threads; default: torch's choice")
+    result.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
     if name in MEASUREMENTS:
         importlib.import_module(f"translator.atlas.measure.{name}").add_options(result)
     return result

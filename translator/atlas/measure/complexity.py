@@ -1,4 +1,4 @@
-"""Time and memory of self-attention, recurrence and convolution over many sizes: a minute on a quiet machine."""
+"""Time and memory of self-attention, recurrence and convolution over many sizes: a minute on an idle machine."""
 
 import argparse
 from typing import Any
@@ -9,9 +9,9 @@ from translator.atlas.figures.complexity import LONG, SHORT, measure_sizes
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """None but those of all measurements."""
+    """No options besides the common ones."""
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    torch.set_num_threads(1)  # processor time is measured, which adds up over threads
+    torch.set_num_threads(1)  # CPU time is measured, which adds up over threads
     return measure_sizes(SHORT if options.quick else LONG)

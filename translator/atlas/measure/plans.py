@@ -1,4 +1,4 @@
-"""Which small runs each measurement needs. With `quick` they are too short to learn anything: a rehearsal."""
+"""Which small runs each measurement needs. With `quick` they are too short to learn anything, for trying things out."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ SCORES = ("scaled_dot", "dot", "additive", "cosine", "gaussian")
 SEEDS = (1,)  # of the runs about lengths
 LENGTH_UPDATES = 1_200
 TRAINED_PIECES = 14  # the longest side of a training pair in the runs about lengths
-WARMUPS = (100, 0)  # updates; training takes a quarter of all updates if that is less
+WARMUPS = (100, 0)  # updates; limited to a quarter of all updates
 ALL_LENGTHS = "sinusoidal, trained on all lengths"
 _SHALLOW = ("model.encoder_layers=2", "model.decoder_layers=2", "optim.warmup_updates=100")
 _CURVES = ("trainer.batch_tokens=512", "trainer.log_every=10")

@@ -1,10 +1,10 @@
 "use strict";
-// Two more kinds of charts: pictures of large grids, and sliders between charts that were computed beforehand.
+// Two more kinds of charts: pictures of large grids, and sliders between precomputed charts.
 (() => {
   const { make, shape, format, ticks, interactive, kinds, hide, MARGIN } = Charts;
 
   // A picture of many cells: `packed` has two bytes for each, from `low` (0) to `high` (65535), the higher byte first.
-  // Negative values have a colour of their own; zero is the colour of the ground.
+  // Negative values have a colour of their own; zero has the colour of the background.
   function image(plot, spec) {
     const [rows, columns] = spec.shape;
     const bytes = atob(spec.packed);
@@ -66,7 +66,7 @@
     plot.append(make("div", { class: "scroll" }, drawing));
   }
 
-  // A slider between charts that were all computed beforehand: `frames` are {label, note, panels}, and a panel is what
+  // A slider between precomputed charts: `frames` are {label, note, panels}, and a panel is what
   // a chart's specification has beyond that of `common`. The series of both are drawn.
   function frames(plot, spec) {
     const start = plot.dataset.frame ?? String(spec.start ?? 0);

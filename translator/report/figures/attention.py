@@ -79,7 +79,7 @@ def _alignment(
 def _aligner(sentence: ForcedSentence, tokenizer: Tokenizer) -> Callable[[torch.Tensor], Pairs]:
     """For each target word the source word that gets most attention, as `align_words` does, but split once."""
     tags = set(tokenizer.tag_ids.values())
-    first = sum(1 for _ in takewhile(tags.__contains__, sentence.source_ids))  # tags are no words
+    first = sum(1 for _ in takewhile(tags.__contains__, sentence.source_ids))  # tags are not words
     sources = tokenizer.source_pieces(sentence.source_ids[first:-1])
     targets = tokenizer.target_pieces(sentence.target_ids[:-1])
     source_words, source_shares = piece_words(sources, alignment_tokens)

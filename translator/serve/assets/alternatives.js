@@ -16,7 +16,7 @@ const Alternatives = (() => {
     if (segment.hypotheses.length === 1) plot.append(make("p", { class: "facts" }, "The search found no other translation."));
   }
 
-  // The text in which the words that the best translation does not have are marked, and where words of it are missing.
+  // The text with marks: words that the best translation does not have, and words of the best one that are missing.
   function marked(hypothesis, best) {
     const words = hypothesis.target_words.map((word) => word[2]);
     const isWhole = Texts.place(words, hypothesis.text).every((one) => one.isThere);

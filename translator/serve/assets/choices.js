@@ -1,18 +1,18 @@
 "use strict";
-// What could stand in place of a word: the runners-up of each of its pieces, or a word that is typed.
+// What could replace a word: the runners-up of each of its pieces, or a word that is typed.
 const Choices = (() => {
   const { make } = Charts;
   const box = document.getElementById("choices");
   let opener = null;
 
-  // `onTake(prefix)` is told what the translation is to begin with; without it the list is only shown.
+  // `onTake(prefix)` receives the new start of the translation; without it the list is only shown.
   function open(hypothesis, unit, button, isWord, onTake) {
     close();
     opener = button;
     const pieces = hypothesis.pieces.map((one) => one.piece);
     const closer = make("button", { type: "button", "aria-label": "close" }, "×");
     closer.addEventListener("click", () => close(true));
-    const name = make("span", { id: "choices-name" }, "In place of ", make("bdi", {}, unit.text));
+    const name = make("span", { id: "choices-name" }, "Instead of ", make("bdi", {}, unit.text));
     box.replaceChildren(make("h3", {}, name, closer));
     for (let place = unit.first; place < unit.after; place++) box.append(...group(hypothesis, pieces, unit, place, onTake));
     if (onTake && !unit.end) box.append(form(before(hypothesis, pieces, unit, isWord), onTake));
@@ -22,7 +22,7 @@ const Choices = (() => {
     (box.querySelector("button.choice") ?? closer).focus();
   }
 
-  // The text before a word, up to and with the space.
+  // The text before a word, including the space.
   function before(hypothesis, pieces, unit, isWord) {
     if (isWord && unit.isThere) return hypothesis.text.slice(0, unit.start);
     return Texts.join(pieces.slice(0, unit.first)).trimStart() + (pieces[unit.first].startsWith(Texts.SPACE) ? " " : "");
@@ -41,7 +41,7 @@ const Choices = (() => {
     }
     if (unit.after - unit.first === 1) return [list];
     const written = Texts.join(pieces.slice(unit.first, place)).trim();
-    const heading = written ? make("h4", {}, "after ", make("bdi", {}, written)) : make("h4", {}, "at its beginning");
+    const heading = written ? make("h4", {}, "after ", make("bdi", {}, written)) : make("h4", {}, "at the beginning");
     return [heading, list];
   }
 

@@ -1,5 +1,5 @@
 "use strict";
-// Brings the parts together: state → translations → what is seen.
+// Connects the parts: state → translations → what is shown.
 (() => {
   const { make } = Charts;
   const TYPING_PAUSE = 300; // milliseconds
@@ -33,7 +33,7 @@
       say(Service.note());
       find("translation").classList.remove("waiting");
     } catch (error) {
-      if (error.name === "AbortError") return undefined; // a newer question is on its way
+      if (error.name === "AbortError") return undefined; // a newer request is on its way
       say(error.message);
       if (error.needsKey) find("key-control").hidden = false;
       if (error.retry) due = setTimeout(refresh, 1000 * error.retry);
@@ -47,7 +47,7 @@
     find("message").hidden = !text;
   }
 
-  // ---- from translations to what is seen ----
+  // ---- from translations to what is shown ----
   function render() {
     sentences = lines.flatMap((line, n) => line.segments.map((segment, place) => ({ line: n, place, segment })));
     state.sentence = Math.min(state.sentence, Math.max(0, sentences.length - 1));
@@ -60,7 +60,7 @@
     if (!sentences.length) return Choices.close();
     fillMenu();
     const { line, place, segment } = sentences[state.sentence];
-    const rank = Math.min(state.rank, segment.hypotheses.length - 1); // the others may be on their way
+    const rank = Math.min(state.rank, segment.hypotheses.length - 1); // the others may still be loading
     drawForced(line, place);
     drawWeave(segment, segment.hypotheses[rank]);
     PANELS.forEach((name) => drawPanel(name, sentences[state.sentence], rank));
@@ -77,11 +77,11 @@
     menu.value = String(state.sentence);
   }
 
-  // The beginning that was chosen, and a button that gives it up.
+  // The chosen start of the translation, and a button to remove it.
   function drawForced(line, place) {
     const prefix = state.prefixes[line]?.[place] ?? "";
     find("forced").hidden = !prefix;
-    const button = make("button", { type: "button", id: "release" }, "give up");
+    const button = make("button", { type: "button", id: "release" }, "remove");
     button.addEventListener("click", () => force(line, place, ""));
     find("forced").replaceChildren("begins with ", make("bdi", {}, prefix), " ", button);
   }
@@ -116,7 +116,7 @@
     const plot = panel.querySelector(".plot");
     panel.open = state.open.includes(name);
     if (!panel.open) return;
-    if (isOnline && !lines[line].wanted.includes(name)) plot.replaceChildren(make("p", { class: "facts" }, "…")); // on its way
+    if (isOnline && !lines[line].wanted.includes(name)) plot.replaceChildren(make("p", { class: "facts" }, "…")); // still loading
     else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
     else if (name === "beam") Beam.draw(plot, segment.beam);
     else drawHeads(plot, segment);
@@ -186,8 +186,8 @@
   async function start() {
     State.read(location.hash);
     find("hint").textContent = isOnline
-      ? "Point at a word to see what it looked at. Click a word of the translation to choose another one: the rest is then translated anew."
-      : "Point at a word to see what it looked at. Click a word of the translation to see what else the model considered.";
+      ? "Point at a word to see what the model looked at. Click a word of the translation to choose another one; the rest is then translated again."
+      : "Point at a word to see what the model looked at. Click a word of the translation to see what else the model considered.";
     if (!isOnline) {
       lines = JSON.parse(data.textContent);
       listen();

@@ -1,14 +1,14 @@
 "use strict";
-// Asks the server for translations: only for lines it has not seen yet, and never shows an answer that came too late.
+// Asks the server for translations, only of lines it has not asked for yet; answers that come too late are dropped.
 const Service = (() => {
   const NUM_BEST = 5;
   const NUM_RUNNERS_UP = 5;
   const MOST_KEPT = 300; // lines whose answers are remembered
   const kept = new Map();
   let running = null;
-  let hasDetails = true; // an exported model translates, but cannot be looked into
+  let hasDetails = true; // an exported model translates, but has no details to show
 
-  // What went wrong, in words; `retry` says after how many seconds to try again by itself.
+  // What went wrong, in words; `retry` is the number of seconds after which to try again automatically.
   class Problem extends Error {
     constructor(text, { retry = 0, needsKey = false, isAboutDetails = false } = {}) {
       super(text);
@@ -31,9 +31,9 @@ const Service = (() => {
       const seconds = Math.min(60, Math.max(1, Number(response.headers.get("Retry-After")) || 2));
       throw new Problem(`The server is busy (${reason}). This page tries again in ${seconds} s.`, { retry: seconds });
     }
-    if (response.status === 401 || response.status === 403) throw new Problem(`The server refuses: ${reason}.`, { needsKey: true });
+    if (response.status === 401 || response.status === 403) throw new Problem(`Access denied: ${reason}.`, { needsKey: true });
     if (response.status < 500) throw new Problem(`This cannot be translated: ${reason}.`, { isAboutDetails: reason.startsWith("details:") });
-    throw new Problem(`The server has failed: ${reason}.`);
+    throw new Problem(`The server failed: ${reason}.`);
   }
 
   function ask(text, { pair, key, prefixes, wanted }, signal) {
@@ -48,7 +48,7 @@ const Service = (() => {
     return getJson("v1/translate", { method: "POST", headers, body: JSON.stringify(body), signal });
   }
 
-  // What is known of each of these lines; without details, the translations alone.
+  // The details of each of these lines or, without details, only the translations.
   async function look(lines, own, signal) {
     try {
       const answer = await ask(lines.join("\n"), own, signal);
@@ -56,7 +56,7 @@ const Service = (() => {
         const texts = answer.text.split("\n");
         return lines.map((line, n) => ({ source: line, text: texts[n] ?? "", segments: [] }));
       }
-      if (answer.sentences?.length !== lines.length && !signal.aborted) throw new Problem("The server has failed: its answer does not fit the question.");
+      if (answer.sentences?.length !== lines.length && !signal.aborted) throw new Problem("The server failed: its answer does not match the request.");
       return (answer.sentences ?? []).map((sentence) => sentence.details);
     } catch (error) {
       if (!error.isAboutDetails || !hasDetails) throw error;
@@ -74,7 +74,8 @@ const Service = (() => {
     return kept.get(name);
   }
 
-  // The translations of lines, each with what it was `wanted` with; `wanted[n]` names the panels that line n needs data for. An older call ends with an AbortError.
+  // The translations of lines; `wanted[n]` names the panels that line n needs data for. An older call ends with an
+  // AbortError.
   async function translate(lines, { pair, key, prefixes, wanted }) {
     running?.abort();
     running = new AbortController();
@@ -107,7 +108,7 @@ const Service = (() => {
     return { pairs, needsKey: Boolean(own.keyRequired), pair: pairs.some(([value]) => value === first) ? first : pairs[0]?.[0] };
   }
 
-  const note = () => (hasDetails ? "" : "This server has an exported model, which translates but cannot be looked into.");
+  const note = () => (hasDetails ? "" : "This server has an exported model, which translates but has no details to show.");
 
   return { translate, settings, note, Problem };
 })();

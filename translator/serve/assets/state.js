@@ -1,5 +1,5 @@
 "use strict";
-// What the page shows, and the same in the fragment of its address, so that a link leads to it again.
+// What the page shows, mirrored in the fragment of its address, so that a link leads back to it.
 const State = (() => {
   const DEFAULTS = { text: "", pair: "", unit: "words", sentence: 0, rank: 0, prefixes: {}, open: [] };
   const state = structuredClone(DEFAULTS);
@@ -30,7 +30,7 @@ const State = (() => {
       for (const [line, texts] of Object.entries(JSON.parse(text ?? "{}"))) {
         if (/^\d+$/.test(line) && Array.isArray(texts)) found[line] = texts.map((one) => (typeof one === "string" ? one : ""));
       }
-    } catch { /* no prefixes, then */ }
+    } catch { /* then there are no prefixes */ }
     return found;
   }
 

@@ -4,7 +4,7 @@ const Texts = (() => {
   const SPACE = "\u2581"; // SentencePiece's mark for the space before a word
   const END = "</s>";
 
-  // The text that pieces spell; the bytes of a character come one by one.
+  // The text that pieces spell; a character may be spelled byte by byte.
   function join(pieces) {
     const bytes = [];
     let text = "";
@@ -23,7 +23,7 @@ const Texts = (() => {
     return text;
   }
 
-  // A piece among words, where distances show the spaces; one that is only a space is an open box.
+  // A piece as shown among words, where gaps stand for spaces; a piece that is only a space is shown as an open box.
   function bare(piece) {
     return piece === END ? "end" : piece.replaceAll(SPACE, "") || "\u2423";
   }
@@ -35,7 +35,7 @@ const Texts = (() => {
   }
 
   // Words in their text: where each begins, and whether it follows the one before without a space. A word with bytes that
-  // are no character is not in the text.
+  // do not form a character is not in the text.
   function place(words, text) {
     let position = 0;
     return words.map((word) => {
@@ -47,7 +47,7 @@ const Texts = (() => {
     });
   }
 
-  // By what a sentence is shown: a model that was hardly trained may write pieces that are no words.
+  // Whether a sentence is shown by words or by pieces: a barely trained model may write pieces that form no words.
   function unitOf(segment, hypothesis, wanted) {
     return segment.source_words.length && hypothesis.target_words.length ? wanted : "pieces";
   }

@@ -4,7 +4,7 @@ const Weave = (() => {
   const { make, shape } = Charts;
   const NARROW = 560; // pixels
   const WIDEST = 14; // pixels of a ribbon, for a weight of 1
-  const LEAST = 0.06; // weights below it have no ribbon
+  const LEAST = 0.06; // weights below this have no ribbon
   const root = document.getElementById("weave");
   const seen = document.getElementById("seen");
   let current = null;
@@ -46,7 +46,7 @@ const Weave = (() => {
     return row;
   }
 
-  // Arrow keys walk through a side, in the direction of its script; only one of its words is a stop of the Tab key.
+  // Arrow keys move through a side, in the direction of its script; the Tab key stops at only one of its words.
   function move(event, own, n) {
     const isForward = getComputedStyle(own.buttons[n].parentElement).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
     const steps = { ArrowRight: isForward === "ArrowRight" ? 1 : -1, ArrowLeft: isForward === "ArrowLeft" ? 1 : -1, ArrowDown: 1, ArrowUp: -1 };
@@ -85,7 +85,7 @@ const Weave = (() => {
     current.drawing.replaceChildren(...current.ribbons.map((one) => one.path));
   }
 
-  // Lights up what a word looked at, or for a word of the source, which words looked at it.
+  // Highlights what a word looked at or, for a word of the source, the words that looked at it.
   function light(side, n) {
     const { weights, sides, ribbons } = current;
     if (!weights) return;
@@ -107,7 +107,7 @@ const Weave = (() => {
     const unit = own.units[n];
     const probability = isSource ? [] : [` (probability ${Texts.percent(unit.probability)})`];
     const verb = isSource ? " was looked at by " : " looked at ";
-    seen.replaceChildren(make("bdi", {}, unit.text), ...probability, ...(list.length ? [verb, ...list] : [isSource ? " was hardly looked at" : " looked at no word in particular"]));
+    seen.replaceChildren(make("bdi", {}, unit.text), ...probability, ...(list.length ? [verb, ...list] : [isSource ? " was hardly looked at" : " did not look at any word in particular"]));
   }
 
   function rest() {
