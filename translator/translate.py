@@ -66,7 +66,8 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--attention",
         type=Path,
         metavar="DIR",
-        help="write a page to look into the translations (index.html), and maps of attention: PNGs and maps.html",
+        help="write a page to look into the translations (index.html), and maps of attention: PNGs and maps.html; "
+        "several files each get a folder of their own inside it",
     )
     group.add_argument("--resume", action="store_true", help="continue an output that was interrupted")
     group.add_argument("--stream", action="store_true", help="answer every line as soon as it arrives")
