@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from support.fake_command import TranslateCommand
 from support.fake_models import ByteTokenizer, CopyModel
 from translator import translate_pages
 from translator.decoding.line_translator import LineTranslator
@@ -48,3 +49,28 @@ def test_a_page_that_is_full_still_has_all_maps(tmp_path: Path, monkeypatch: pyt
     assert 0 < len(data) < 6
     assert f"only the first {len(data)} of 6 lines" in pages.note
     assert (tmp_path / "small/maps.html").read_text(encoding="utf-8").count("<table>") == 6
+
+
+def test_several_files_each_have_their_own_pages(translate: TranslateCommand, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("three\n", encoding="utf-8")
+    assert translate("a.txt", "b.txt", "-o", "out/", "--attention", "maps")[0] == 0
+    written = sorted(str(path.relative_to(tmp_path / "maps")) for path in (tmp_path / "maps").glob("*/*"))
+    pages = ["index.html", "maps.html"]
+    assert written == [
+        *(f"a.txt/{name}" for name in ["000001.png", "000002.png", *pages]),
+        *(f"b.txt/{name}" for name in ["000001.png", *pages]),
+    ]
+    for name, texts in (("a.txt", ["ONE", "TWO"]), ("b.txt", ["THREE"])):
+        page = (tmp_path / "maps" / name / "maps.html").read_text(encoding="utf-8")
+        assert [f"<h2>{number}. {text}</h2>" in page for number, text in enumerate(texts, 1)] == [True] * len(texts)
+        assert page.count("<table>") == len(texts)
+        assert page.endswith("</html>\n")
+
+
+def test_pages_where_the_translations_go_are_refused(translate: TranslateCommand, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("one\n", encoding="utf-8")
+    code, _, err = translate("a.txt", "b.txt", "-o", "out/", "--attention", "out")
+    assert (code, err) == (2, "translate: --attention out: out/a.txt is also written by -o; give another folder\n")
+    assert not (tmp_path / "out").exists()

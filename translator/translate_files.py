@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> None:
     jobs = _jobs(options)
     translator, settings = load_translator(options, options.model or [DEFAULT_MODEL])
     session = Session(options, translator)
-    for inputs, output in jobs:
-        session.translate(inputs, output, settings)
+    for (inputs, output), folder in zip(jobs, _attention_folders(options, jobs), strict=True):
+        session.translate(inputs, output, settings, folder)
     session.report()
 
 
@@ -101,12 +101,23 @@ def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
     targets = [destination.path.resolve() for destination in destinations]
     if len(set(targets)) < len(targets):
         raise UserError(f"-o {output}: two of the files have the same name and would overwrite each other")
-    if options.attention:
-        destinations += [Destination("--attention", options.attention / name) for name in ("index.html", "maps.html")]
+    for folder in filter(None, _attention_folders(options, jobs)):
+        if folder.resolve() in targets:
+            raise UserError(f"--attention {options.attention}: {folder} is also written by -o; give another folder")
+        destinations += [Destination("--attention", folder / name) for name in ("index.html", "maps.html")]
     protect_inputs(destinations, [*files, *prefixes])
     for destination in destinations:
         require_writable(destination)
     return jobs
+
+
+def _attention_folders(options: argparse.Namespace, jobs: Sequence[tuple[list[Path], Path]]) -> list[Path | None]:
+    """Where the pages of each output go: its lines are numbered from 1, so each of several has a folder of its own."""
+    if options.attention is None:
+        return [None] * len(jobs)
+    if len(jobs) == 1:
+        return [options.attention]
+    return [options.attention / output.name for _, output in jobs]
 
 
 def _check_combinations(options: argparse.Namespace, files: Sequence[Path], output: Path) -> None:
@@ -160,10 +171,14 @@ class Session:
         self.num_lines = self.num_sentences = self.num_pieces = self.num_split = self.num_left = 0
         self.num_without_terms = 0
         self.seconds = 0.0
-        self.pages = _open_pages(options.attention, translator)
+        self.pages: TranslationPages | None = None  # of the present output
         self.bar: tqdm | None = None
 
-    def translate(self, inputs: Sequence[Path], output: Path, settings: dict[str, Any]) -> None:
+    def translate(
+        self, inputs: Sequence[Path], output: Path, settings: dict[str, Any], attention: Path | None = None
+    ) -> None:
+        """Writes the translations to `output`, and pages about them into the folder `attention`."""
+        self.pages = _open_pages(attention, self.translator)
         lines = self._lines(inputs)
         digest = hashlib.sha256()
         file = self.open(output, settings)
@@ -193,6 +208,10 @@ class Session:
         finally:
             self.bar.close()
             file.close()
+        if self.pages is not None:
+            self.pages.close()
+            if self.pages.note:
+                say(f"Note: {self.pages.path}: {self.pages.note}")
 
     def open(self, output: Path, settings: dict[str, Any]) -> DirectOutput | OutputFile:
         if output == STANDARD_STREAM or is_written_directly(output):
@@ -268,10 +287,6 @@ class Session:
                     )
 
     def report(self) -> None:
-        if self.pages is not None:
-            self.pages.close()
-            if self.pages.note:
-                say(f"Note: {self.options.attention / 'index.html'}: {self.pages.note}")
         if self.num_split > SHOWN_WARNINGS:
             say(f"Warning: {self.num_split} long lines in all were translated in parts.")
         if self.num_without_terms > SHOWN_WARNINGS:

@@ -60,7 +60,7 @@ def test_a_full_queue_is_refused_with_a_time_to_try_again(slow: SlowCopier) -> N
         assert [answer.result().status for answer in (first, *waiting)] == [200, 200, 200]
 
 
-def test_a_translation_that_takes_too_long_is_abandoned(slow: SlowCopier) -> None:
+def test_a_translation_that_takes_too_long_is_abandoned(slow: SlowCopier, caplog: pytest.LogCaptureFixture) -> None:
     with running([slow.model], timeout=0.2) as server:
         answer = server.post("/translate", BODY)
         assert answer.status == 503
@@ -69,7 +69,9 @@ def test_a_translation_that_takes_too_long_is_abandoned(slow: SlowCopier) -> Non
         streamed = server.post("/v1/translate", {"text": "a", "stream": True})
         assert b"event: error\ndata: " in streamed.body
         slow.gate.set()
+        server.service.options.timeout = 60.0
         assert server.post("/translate", BODY).status == 200
+    assert caplog.records == [], "nothing has failed"
 
 
 def test_a_body_that_does_not_arrive_times_out() -> None:
@@ -90,6 +92,7 @@ def test_a_dropped_connection_cancels_its_work(slow: SlowCopier, path: str) -> N
             for connection in connections:
                 connection.close()
             wait_until(lambda: slow.num_running == 0 and server.metric("queue_length") == 0)
+            wait_until(lambda number=2 + 2 * is_streamed: server.metric("cancelled_total") == number)
         assert not slow.gate.is_set(), "nothing was finished"
         slow.gate.set()
         assert server.post("/translate", BODY).status == 200

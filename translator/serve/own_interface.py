@@ -1,5 +1,6 @@
 """Our own interface, /v1/translate: sentences with scores, n-best lists, forced prefixes, details, and streams."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class OwnInterface:
         asked = self._asked(parameters, is_streamed)
         if is_streamed:
             return await self._stream(asked)
-        async with self.service.queued([asked.job], asked.units):
+        async with self.service.queued([asked.job], asked.units) as deadline, asyncio.timeout_at(deadline):
             results = await self.service.wait(request, _collect(asked.job))
         sentences = [asked.describe(number, result) for number, result in enumerate(results)]
         return JSONResponse(asked.heading() | {"text": asked.whole(results), "sentences": sentences})
@@ -152,13 +153,18 @@ class OwnInterface:
         results: list[Result] = []
         has_begun = False
         try:
-            async with self.service.queued([asked.job], asked.units):
+            async with self.service.queued([asked.job], asked.units) as deadline:
                 yield _event("start", asked.heading())
                 has_begun = True
-                async for result in asked.job.results():
-                    yield _event("sentence", asked.describe(len(results), result))
-                    results.append(result)
+                coming = asked.job.results()
+                while len(results) < len(asked.units):
+                    async with asyncio.timeout_at(deadline):
+                        results.append(await anext(coming))
+                    yield _event("sentence", asked.describe(len(results) - 1, results[-1]))
             yield _event("end", {"text": asked.whole(results)})
+        except (asyncio.CancelledError, GeneratorExit):
+            self.service.metrics.cancelled.inc()
+            raise
         except Refusal as refusal:
             if not has_begun:
                 raise

@@ -127,7 +127,7 @@ class Service:
             model: Job(Task(model, self._with_alternatives(model, num_alternatives), split), own)
             for model, own in lines.items()
         }
-        async with self.queued(list(jobs.values()), texts):
+        async with self.queued(list(jobs.values()), texts) as deadline, asyncio.timeout_at(deadline):
             collected = {model: iter(await self.wait(request, _collect(job))) for model, job in jobs.items()}
         answers = []
         for (model, detected), part, document in zip(choices, cut, documents, strict=True):
@@ -147,16 +147,19 @@ class Service:
             raise Refusal(400, f"alternatives: {error.remedy}") from None
 
     @asynccontextmanager
-    async def queued(self, jobs: Sequence[Job], texts: Sequence[str]) -> AsyncIterator[None]:
-        """Queues jobs during the block. What is unfinished at its end is cancelled; failures become refusals."""
+    async def queued(self, jobs: Sequence[Job], texts: Sequence[str]) -> AsyncIterator[float]:
+        """Queues jobs during the block. What is unfinished at its end is cancelled; failures become refusals.
+
+        Gives the time of the event loop until which the block may wait. It has to see to that itself, since only the
+        task that is waiting can, and a stream begins in one task and goes on in another.
+        """
         try:
             self.batcher.submit(jobs)
         except QueueFullError as error:
             raise Refusal(429, "too many requests are waiting; try again later", error.retry_after) from None
         self.metrics.accept(sum(map(len, texts)))
         try:
-            async with asyncio.timeout(self.options.timeout):
-                yield
+            yield asyncio.get_running_loop().time() + self.options.timeout
         except TimeoutError:
             raise Refusal(503, f"the translation took longer than the {self.options.timeout:g} s allowed", 5) from None
         except Refusal:

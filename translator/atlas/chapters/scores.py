@@ -1,5 +1,6 @@
 """Chapter 2: scores, the softmax over them, and masks."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from translator.atlas.chapters import masks
@@ -99,20 +100,20 @@ def _plane(found: dict[str, Any]) -> Markup:
     )
 
 
-def _saturation(found: dict[str, Any]) -> Markup:
-    sizes = found["sizes"]
+def _measured_and_theory(sizes: Sequence[dict[str, Any]], key: str) -> list[Curve]:
+    result = []
+    for name, title, colour in (("dot", "dot", 1), ("scaled_dot", "scaled dot", 0)):
+        measured = [(one["size"], one[name][key]) for one in sizes]
+        theory = [(one["size"], one[name]["theory"][key]) for one in sizes]
+        result += [
+            Curve(f"{title}, measured", measured, "points", colour=colour),
+            Curve(f"{title}, theory", theory, dashed=True, colour=colour),
+        ]
+    return result
 
-    def curves(key: str) -> list[Curve]:
-        result = []
-        for name, title, colour in (("dot", "dot", 1), ("scaled_dot", "scaled dot", 0)):
-            measured = [(one["size"], one[name][key]) for one in sizes]
-            theory = [(one["size"], one[name]["theory"][key]) for one in sizes]
-            result += [
-                Curve(f"{title}, measured", measured, "points", colour=colour),
-                Curve(f"{title}, theory", theory, dashed=True, colour=colour),
-            ]
-        return result
 
+def _sorted_weights(found: dict[str, Any]) -> Markup:
+    """The weights of the keys by rank, with a slider for the dimension."""
     common = [curve_spec("", [], x="rank of the key", y="weight", digits=3, y_range=(0.0, 1.0))]
     frames = [
         Frame(
@@ -129,8 +130,13 @@ def _saturation(found: dict[str, Any]) -> Markup:
             f"the largest of {found['num_keys']} weights is on average {one['dot']['largest']:.2f} for the dot and "
             f"{one['scaled_dot']['largest']:.2f} for the scaled dot",
         )
-        for one in sizes
+        for one in found["sizes"]
     ]
+    return frames_chart("Move the slider: the weights in dimension d", "dimension", common, frames, start=9)
+
+
+def _saturation(found: dict[str, Any]) -> Markup:
+    sizes = found["sizes"]
     last = next(one for one in sizes if one["size"] == 512)
     lost = last["scaled_dot"]["gradient"] / last["dot"]["gradient"]
     return join(
@@ -153,15 +159,29 @@ def _saturation(found: dict[str, Any]) -> Markup:
         ),
         columns(
             curve_chart(
-                "Standard deviation of the scores", curves("deviation"), x="dimension d", y="deviation",
-                log_x=True, log_y=True,
+                "Standard deviation of the scores",
+                _measured_and_theory(sizes, "deviation"),
+                x="dimension d",
+                y="deviation",
+                log_x=True,
+                log_y=True,
             ),
-            curve_chart("Entropy of the weights", curves("entropy"), x="dimension d", y="entropy, bits", log_x=True),
             curve_chart(
-                "Size of the gradient through the softmax", curves("gradient"), x="dimension d", y="norm of ∂α/∂score",
-                digits=3, log_x=True,
+                "Entropy of the weights",
+                _measured_and_theory(sizes, "entropy"),
+                x="dimension d",
+                y="entropy, bits",
+                log_x=True,
             ),
-            frames_chart("Move the slider: the weights in dimension d", "dimension", common, frames, start=9),
+            curve_chart(
+                "Size of the gradient through the softmax",
+                _measured_and_theory(sizes, "gradient"),
+                x="dimension d",
+                y="norm of ∂α/∂score",
+                digits=3,
+                log_x=True,
+            ),
+            _sorted_weights(found),
         ),
         MADE,
         tiles(
@@ -178,7 +198,7 @@ def _saturation(found: dict[str, Any]) -> Markup:
             "not yet normal. The gradient of the plain dot product first rises and then falls: perfectly equal weights "
             "are not the best to learn from, but saturated ones are the worst.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _most(found: dict[str, Any]) -> float:
