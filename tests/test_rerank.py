@@ -98,7 +98,7 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
         (["--rerank", "reverse", "--beam", "1"], "--rerank: greedy search finds only one translation"),
         (["--rerank", "reverse", "--mbr", "4"], "--rerank: minimum Bayes risk makes its own choice"),
         (["--rerank-length", "1"], "--rerank-length 1.0: is only used for reranking; add --rerank RUN"),
-        (["--rerank", "french"], "--rerank french: it translates from en to fr; a run from en to de is judged by"),
+        (["--rerank", "french"], "--rerank french: it translates from en to fr; a run from en to de can be reranked"),
     ],
 )
 def test_mistakes_get_one_line(

@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("run", type=Path, metavar="RUN", help="directory of a training run")
-    add_direction(result, default="all of the run, whose mean score decides")
+    add_direction(result, default="all directions of the run, by their mean score")
     result.add_argument("--beam", type=positive, nargs="+", metavar="K", help="default: 1 3 5 8")
     result.add_argument(
         "--alpha",
