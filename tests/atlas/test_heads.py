@@ -122,6 +122,7 @@ def greedy(model: Transformer, source: list[int], longest: int) -> list[int]:
     return [piece for piece in written[1:] if piece != EOS]
 
 
+@pytest.mark.slow
 def test_bleu_without_heads_is_that_of_a_search_without_them(with_two_sentences: TrainedRun) -> None:
     trained = with_two_sentences
     (held_out, _), model = sample(trained, 2, "--run"), trained.translator.model

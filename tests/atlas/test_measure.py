@@ -23,6 +23,7 @@ def all_runs() -> list[SmallRun]:
     return [*plans.length_runs().values(), *plans.norm_runs().values(), *plans.score_runs().values()]
 
 
+@pytest.mark.slow
 def test_every_planned_run_is_a_valid_configuration_and_has_a_folder_of_its_own() -> None:
     runs = all_runs()
     assert len({run.name for run in runs}) == len(runs)

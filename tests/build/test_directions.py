@@ -144,6 +144,7 @@ def test_both_directions_are_learned(folder: Path) -> None:
     assert all(scores[name]["bleu"] > 60 for name in ("en-de", "de-en"))
 
 
+@pytest.mark.slow
 def test_resuming_is_exact(both: Path, folder: Path) -> None:
     path = run(folder, "resumed", "data.directions=both", "trainer.max_updates=20")
     resume(path, "trainer.max_updates=40")

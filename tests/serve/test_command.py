@@ -59,6 +59,7 @@ def post(url: str) -> tuple[int, str]:
         return response.status, json.load(response)["translatedText"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_first_signal_answers_what_was_accepted(small_run: Path, tmp_path: Path, number: int) -> None:
     with started(small_run, tmp_path) as (program, url), ThreadPoolExecutor(1) as clients:
@@ -81,6 +82,7 @@ def refuses(port: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_second_signal_ends_at_once(small_run: Path, tmp_path: Path) -> None:
     with started(small_run, tmp_path) as (program, url), ThreadPoolExecutor(1) as clients:
         lost = clients.submit(post, url)

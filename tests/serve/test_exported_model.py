@@ -26,6 +26,9 @@ DOCKERFILE = Path(__file__).parents[2] / "docker" / "Dockerfile.ctranslate2"
 MISSING = ["torch", "safetensors", "datasets", "pyarrow", "sacrebleu", "hydra", "omegaconf", "tensorboard"]
 
 
+pytestmark = pytest.mark.slow  # a model is trained for it
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_run(tmp_path_factory.mktemp("exported") / "run")
