@@ -50,7 +50,8 @@ def augment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_back_translations_are_the_sources_of_the_text(augment: Augment, tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("the  snow\n", encoding="utf-8")
     assert Places(Path("new/back"), "de", "en").results[0] == Path("new/back.de")
-    code, said = augment("--kind", "back", "text", "-o", "new/back", "--exclude", "test.txt")
+    (tmp_path / "terms.tsv").write_text("zebra\tZEBRA\n", encoding="utf-8")
+    code, said = augment("--kind", "back", "text", "-o", "new/back", "--exclude", "test.txt", "--terms", "terms.tsv")
     assert code == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["back.de", "back.en", "back.manifest.json"]
     pairs = [("A DOG RUNS", "a dog runs"), ("TWO DOGS", "two dogs")]
@@ -61,10 +62,11 @@ def test_back_translations_are_the_sources_of_the_text(augment: Augment, tmp_pat
     assert manifest["counts"] == {"lines": 6, "translations": 6, "kept": 2, "dropped": dropped}
     assert manifest["models"] == [{"run": "run", "weights_sha256": sha256(tmp_path / "run/model.safetensors")}]
     assert [entry["sha256"] for entry in manifest["inputs"]] == [
-        sha256(tmp_path / name) for name in ("text", "test.txt")
+        sha256(tmp_path / name) for name in ("text", "test.txt", "terms.tsv")
     ]
     assert manifest["files"] == {name: sha256(tmp_path / "new" / name) for name in ("back.de", "back.en")}
     assert manifest["search"]["beam_size"] == 2
+    assert manifest["rerank"] is None
     assert "6 translations of 6 lines; 2 pairs are kept" in said
     assert "drop_blank dropped 1" in said
 
@@ -140,6 +142,7 @@ def test_nothing_is_overwritten_without_being_asked(augment: Augment, tmp_path: 
     assert (tmp_path / "out.de").read_text(encoding="utf-8") == "precious\n"
     assert augment("--kind", "forward", "text", "-o", "out", "--overwrite")[0] == 0
     assert augment("--kind", "forward", "out.de", "-o", "out", "--overwrite")[0] == 2, "that is its input"
+    assert augment("--kind", "forward", "text", "-o", "out", "--overwrite", "--terms", "out.de")[0] == 2
 
 
 @pytest.mark.parametrize(

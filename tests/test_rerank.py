@@ -10,6 +10,7 @@ import torch
 from support.small_runs import TEST, make_small_run, write_corpora
 from translator import translate
 from translator.api import Translator
+from translator.build.report import ReportRequest, load_material
 from translator.config import load_file, save_file
 from translator.decoding.forced_decoding import Forced
 from translator.decoding.hypotheses import Hypothesis
@@ -83,6 +84,10 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
         assert score_corpus(hypotheses, references, "de", metrics=("chrf",))["chrf"] == pytest.approx(
             expected, abs=1e-3
         )
+    for name, texts in (("source", sources), ("reference", references)):
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    request = ReportRequest([run], tmp_path / "source", tmp_path / "reference", device="cpu")
+    assert load_material(request)[1][0].hypotheses == hypotheses, "a report is about the run by itself"
     assert tuned_options(run).judges()[0] == (str(folder / "other"), rerank["judges"][0]["weight"])
     # Tuning the search makes the weights obsolete.
     assert tune([str(run), "--beam", "2", "--alpha", "1", "--metric", "chrf", "--device", "cpu"]) == 0
@@ -127,6 +132,9 @@ def test_tuning_refuses_what_contradicts_reranking(folder: Path, capsys: pytest.
     ):
         assert tune([str(folder / "run"), *arguments, "--device", "cpu"]) == 2
         assert message in capsys.readouterr().err
+    both = make_small_run(folder / "both", folder, both_directions=True)
+    assert tune([str(both), "--rerank", str(folder / "other"), "--to", "en", "--device", "cpu"]) == 2
+    assert "--to en: weights for reranking are those of the run's own direction, into de" in capsys.readouterr().err
 
 
 def test_names_and_weights() -> None:
@@ -135,6 +143,8 @@ def test_names_and_weights() -> None:
     assert split_weight("C:\\runs") == ("C:\\runs", 1.0)
     with pytest.raises(OptionError):
         RerankOptions(rerank=[" "])
+    with pytest.raises(OptionError, match="must be a finite number"):
+        RerankOptions(rerank=["runs/a:nan"])
 
 
 def test_a_judge_of_the_opposite_direction_is_asked_the_other_way_round(folder: Path) -> None:

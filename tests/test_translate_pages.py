@@ -1,5 +1,6 @@
 """The pages of `translate --attention`: the same translations in all of them."""
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from translator import translate_pages
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
 from translator.serve.offline_page import OfflinePage
+from translator.translate_jobs import attention_folders
 from translator.translate_pages import TranslationPages
 
 
@@ -68,9 +70,16 @@ def test_several_files_each_have_their_own_pages(translate: TranslateCommand, tm
         assert page.endswith("</html>\n")
 
 
+def test_one_output_of_several_files_has_its_pages_together() -> None:
+    options = argparse.Namespace(attention=Path("maps"))
+    assert attention_folders(options, [([Path("a"), Path("b")], Path("out"))]) == [Path("maps")]
+    assert attention_folders(argparse.Namespace(attention=None), [([Path("a")], Path("out"))]) == [None]
+
+
 def test_pages_where_the_translations_go_are_refused(translate: TranslateCommand, tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("one\n", encoding="utf-8")
     code, _, err = translate("a.txt", "b.txt", "-o", "out/", "--attention", "out")
     assert (code, err) == (2, "translate: --attention out: out/a.txt is also written by -o; give another folder\n")
-    assert not (tmp_path / "out").exists()
+    assert translate("a.txt", "-o", "new.txt", "--attention", "new.txt/maps")[0] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]

@@ -94,7 +94,10 @@ class Translator(LineTranslator):
         assert isinstance(self.tokenizer, Tokenizer)
         other = copy(self)
         other.direction = direction
-        other.reranker = None  # its judges are for the first direction
+        other._forget_words()
+        if direction.target != self.direction.target:  # terms and judges are for the direction that was loaded
+            other.reranker = None
+            other.options = self.options.changed(terms="")
         for name, value in translation_options(self.config, self.tokenizer, direction).items():
             if name != "options":
                 setattr(other, name, value)

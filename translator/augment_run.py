@@ -121,6 +121,7 @@ def run(options: argparse.Namespace) -> None:
                 "inputs": [asdict(fingerprint_file(path)) for path in _inputs(options)],
                 "files": {path.name: sha256(path) for path in places.results[:2]},
                 "search": asdict(translator.options),
+                "rerank": translator.reranker.identity if translator.reranker else None,
                 "options": {
                     **asdict(choice),
                     "split_sentences": options.split_sentences,
@@ -136,7 +137,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _inputs(options: argparse.Namespace) -> list[Path]:
     references = [options.reference] if options.reference else []
-    return [*options.files, *references, *options.exclude]
+    terms = [Path(options.terms)] if getattr(options, "terms", "") else []
+    return [*options.files, *references, *options.exclude, *terms]
 
 
 def _engine(translator: Translator) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -19,15 +18,9 @@ from translator.api import Translator
 from translator.command import say
 from translator.decoding.chunks import available_chunks, chunks
 from translator.decoding.interfaces import Translation
-from translator.decoding.output import DirectOutput, Format, OutputFile, working_files
+from translator.decoding.output import DirectOutput, Format, OutputFile
 from translator.errors import UserError
-from translator.files.destinations import (
-    STANDARD_STREAM,
-    Destination,
-    is_written_directly,
-    protect_inputs,
-    require_writable,
-)
+from translator.files.destinations import STANDARD_STREAM, Destination, is_written_directly
 from translator.files.fingerprints import fingerprint_file
 from translator.files.lines import Line, iterate_lines, open_text
 from translator.kernels.allocator import keep_memory
@@ -36,6 +29,7 @@ from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
 from translator.schema.rerank import RerankOptions
+from translator.translate_jobs import attention_folders, find_jobs
 
 if TYPE_CHECKING:
     from translator.translate_pages import TranslationPages
@@ -46,10 +40,10 @@ SHOWN_WARNINGS = 5
 
 def run(options: argparse.Namespace) -> None:
     """Translates the files that the options name; raises UserError for user errors."""
-    jobs = _jobs(options)
+    jobs = find_jobs(options)
     translator, settings = load_translator(options, options.model or [DEFAULT_MODEL])
     session = Session(options, translator)
-    for (inputs, output), folder in zip(jobs, _attention_folders(options, jobs), strict=True):
+    for (inputs, output), folder in zip(jobs, attention_folders(options, jobs), strict=True):
         session.translate(inputs, output, settings, folder)
     session.report()
 
@@ -77,68 +71,6 @@ def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -
         keep_memory()
     translator.split_sentences = options.split_sentences
     return translator, _settings(options, translator, weights)
-
-
-def _jobs(options: argparse.Namespace) -> list[tuple[list[Path], Path]]:
-    """Which files go into which output."""
-    files: list[Path] = options.files or [STANDARD_STREAM]
-    output = Path(options.output) if options.output else STANDARD_STREAM
-    _check_combinations(options, files, output)
-    prefixes = [options.prefix] if options.prefix else []
-    prefixes += [Path(options.terms)] if getattr(options, "terms", "") else []
-    for path in [*files, *prefixes]:
-        if path != STANDARD_STREAM:
-            open_text(path).close()  # a missing file is reported now, not after an hour
-    if output.is_dir() or str(options.output).endswith(("/", os.sep)):
-        if STANDARD_STREAM in files:
-            raise UserError(f"-o {output}: is a directory; give a file for the translation of the standard input")
-        jobs = [([path], output / path.name.removesuffix(".gz")) for path in files]
-    else:
-        jobs = [(files, output)]
-    if options.prefix and len(jobs) > 1:
-        raise UserError("--prefix: belongs to one output; translate the files one by one")
-    destinations = [_destination(target) for _, target in jobs]
-    targets = [destination.path.resolve() for destination in destinations]
-    if len(set(targets)) < len(targets):
-        raise UserError(f"-o {output}: two of the files have the same name and would overwrite each other")
-    for folder in filter(None, _attention_folders(options, jobs)):
-        if folder.resolve() in targets:
-            raise UserError(f"--attention {options.attention}: {folder} is also written by -o; give another folder")
-        destinations += [Destination("--attention", folder / name) for name in ("index.html", "maps.html")]
-    protect_inputs(destinations, [*files, *prefixes])
-    for destination in destinations:
-        require_writable(destination)
-    return jobs
-
-
-def _attention_folders(options: argparse.Namespace, jobs: Sequence[tuple[list[Path], Path]]) -> list[Path | None]:
-    """Where the pages of each output go: its lines are numbered from 1, so each of several has a folder of its own."""
-    if options.attention is None:
-        return [None] * len(jobs)
-    if len(jobs) == 1:
-        return [options.attention]
-    return [options.attention / output.name for _, output in jobs]
-
-
-def _check_combinations(options: argparse.Namespace, files: Sequence[Path], output: Path) -> None:
-    """Refuses options that contradict each other."""
-    if options.resume and output == STANDARD_STREAM:
-        raise UserError("--resume: needs -o FILE, since what went to the standard output cannot be found again")
-    if options.resume and is_written_directly(output):
-        raise UserError(f"--resume: {output} is a device or a pipe; what went there cannot be found again")
-    if options.resume and options.attention:
-        raise UserError("--resume: cannot be used together with --attention; translate the whole text again")
-    if options.prefix == STANDARD_STREAM:
-        raise UserError("--prefix -: prefixes are not read from the standard input; give a file")
-    if files.count(STANDARD_STREAM) > 1:
-        raise UserError("-: the standard input can be read only once")
-    if STANDARD_STREAM in files and sys.stdin is None:
-        raise UserError("standard input: is closed; give a file to translate")
-
-
-def _destination(output: Path) -> Destination:
-    is_file = output != STANDARD_STREAM and not is_written_directly(output)
-    return Destination("-o", output, working_files(output) if is_file else ())
 
 
 def _settings(options: argparse.Namespace, translator: Translator, weights: Sequence[Path]) -> dict[str, Any]:

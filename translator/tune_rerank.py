@@ -56,6 +56,11 @@ def _tune(
     sources, references = validation_set(config, directory)
     translator = load_translator(directory, options)
     languages = (translator.direction.source, translator.direction.target)
+    if translator.direction.reading.is_reversed:
+        raise UserError(
+            f"--to {options.to}: weights for reranking are those of the run's own direction, into "
+            f"{config.data.target}; leave --to out"
+        )
     reranker = Reranker([load_judge(languages, name, 1.0, translator.device) for name in names])
     translator.options = translator.options.changed(num_hypotheses=translator.options.beam_size)
     found = translator.translate_fully(sources)

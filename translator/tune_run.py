@@ -117,14 +117,13 @@ def _trials(
 ) -> Iterator[Trial]:
     sources, references = validation_set(config, directory)
     translator = load_translator(directory, options)
-    base = translator.options
     assert isinstance(translator.tokenizer, Tokenizer)
     directions = [translator.direction] if options.to else directions_of(config, translator.tokenizer)
     for setting in settings:
         scores, seconds = {}, 0.0
         for direction in directions:
             directed = translator.towards(direction)
-            directed.options = base.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
+            directed.options = directed.options.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
             texts = (references, sources) if direction.reading.is_reversed else (sources, references)
             started = time.perf_counter()
             hypotheses = directed.translate(texts[0])

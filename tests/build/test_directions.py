@@ -23,6 +23,7 @@ from translator.languages import alignment_tokens
 from translator.models.base import Step
 from translator.runs.directions import choose_direction, directions_of
 from translator.runs.directory import RunDirectory
+from translator.runs.latest import point_latest
 from translator.runs.loading import load_run
 from translator.runs.model import build_model
 from translator.runs.weights import collect_weights, read_tensors
@@ -231,6 +232,13 @@ def test_refusals(both: Path, folder: Path, overrides: list[str], message: str) 
     given = [override.format(both=both) for override in overrides]
     with pytest.raises(UserError, match=message):
         prepare_data(with_initial_tokenizer(configuration(*settings(folder, *given))))
+
+
+def test_a_run_does_not_begin_from_whatever_is_the_latest(both: Path, folder: Path) -> None:
+    point_latest(RunDirectory(both))
+    config = configuration(*settings(folder, f"init_from={folder / 'latest'}", "resume=auto"))
+    with pytest.raises(UserError, match=rf"latest: leads to another run .*; name the run itself, init_from={both}"):
+        with_initial_tokenizer(config)
 
 
 def test_weights_of_another_architecture_are_refused(both: Path, folder: Path) -> None:

@@ -10,6 +10,7 @@ from support.small_runs import TEST, make_small_run, write_corpora
 from translator import Translator
 from translator.export import ctranslate2
 from translator.inspection.inspect import inspect_line
+from translator.runs.directions import directions_of
 from translator.runs.loading import load_run
 from translator.serve.exported_model import ExportedModel
 from translator.serve.torch_model import load_models
@@ -53,6 +54,23 @@ def test_the_tag_is_shown_as_a_piece_but_is_not_a_word(both: Path) -> None:
     shown = {other["piece"] for piece in best["pieces"] for other in piece["runners_up"]}
     assert not shown & {"<2de>", "<2en>"}
     assert not {node["piece"] for node in segment["beam"]["nodes"]} & {"<2de>", "<2en>"}
+
+
+def test_terms_are_those_of_one_direction(both: Path, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("liest\tman\n", encoding="utf-8")
+    into_german = Translator.load(both, "cpu", terms=str(terms), forbid=["man"])
+    assert into_german.translate([SENTENCES["de"]])
+    into_english = into_german.towards(
+        directions_of(into_german.config, load_run(both, torch.device("cpu")).tokenizer)[1]
+    )
+    plain = Translator.load(both, "cpu", to="en", forbid=["man"]).translate([SENTENCES["en"]])
+    assert into_english.translate([SENTENCES["en"]]) == plain
+    assert into_german.options.terms == str(terms)
+    with_terms = Translator.load(both, "cpu", to="en", terms=str(terms))
+    seen = inspect_line(with_terms, SENTENCES["en"], need_beam=True)
+    assert seen["text"] == with_terms.translate([SENTENCES["en"]])[0] != plain[0]
+    assert seen["segments"][0]["beam"] is None, "the beam of a search without terms is another one"
 
 
 def test_an_export_puts_the_tag_of_its_direction_in_front(both: Path, tmp_path: Path) -> None:

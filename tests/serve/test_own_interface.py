@@ -119,3 +119,22 @@ def test_mistakes_are_explained(server: RunningServer, body: dict[str, Any], mes
     answer = server.post("/v1/translate", {"text": "a", "target": "de", "source": "en"} | body)
     assert answer.status == 400
     assert answer.json["error"].startswith(message)
+
+
+def test_not_only_the_text_is_limited(server: RunningServer) -> None:
+    for body, message in (
+        ({"prefix": "a" * 10_000}, "10,001 characters are more than the 10,000 allowed in a request"),
+        ({"prefix": ["a" * 5_000] * 2, "details": True}, "10,001 characters are more than"),
+        ({"options": {"forbid": ["a" * 501] * 2}}, "options.forbid: at most 100 words with 1,000 characters in all"),
+    ):
+        answer = server.post("/v1/translate", {"text": "a", "target": "de", "source": "en"} | body)
+        assert answer.status == 400
+        assert answer.json["error"].startswith(message)
+
+
+def test_samples_are_the_same_with_details(server: RunningServer) -> None:
+    body = {"text": "one two\none two\none two", "split_sentences": False}
+    asked = body | {"options": {"sample": True, "temperature": 3}, "target": "de", "source": "en"}
+    text = ask(server, **asked)["text"]
+    assert len(set(text.split("\n"))) == 3
+    assert ask(server, **asked, details=True)["text"] == text

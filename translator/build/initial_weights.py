@@ -65,6 +65,11 @@ def with_initial_tokenizer(config: Config) -> Config:
     if config.init_from is None or config.resume not in (False, AUTO):
         return config
     run = _initial_run(config)
+    if run.path != Path(config.init_from):
+        raise UserError(
+            f"init_from={config.init_from}: leads to another run as soon as this one has begun; name the run itself, "
+            f"init_from={run.path}"
+        )
     theirs = load_file(run.config).tokenizer
     return replace(config, tokenizer=replace(theirs, sampling=config.tokenizer.sampling))
 

@@ -27,6 +27,7 @@ from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.hypotheses import stored_hypotheses
 from translator.runs.latest import resolve_run
 from translator.schema.data import DataConfig, DemoDataConfig, Directions, TextDataConfig
+from translator.schema.rerank import NONE
 
 MOST_COUNTED_PAIRS = 1_000_000  # of the training text; more would take minutes and change little
 REMEDY = "put the run's corpora back in their place, or give another set with --source FILE --reference FILE"
@@ -169,8 +170,8 @@ def _training_statistics(config: Config, direction: Direction) -> TextStatistics
 
 
 def _use_model(material: RunMaterial, held_out: HeldOut, split: str, request: ReportRequest) -> None:
-    """Everything that needs the model itself."""
-    translator = Translator.load(material.run.path, request.device, to=request.to)
+    """Everything that needs the model itself; without runs that judge it, which know nothing of its figures."""
+    translator = Translator.load(material.run.path, request.device, to=request.to, rerank=[NONE])
     if translator.device.type == "cpu":
         keep_memory()
     options = translator.options

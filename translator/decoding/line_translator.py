@@ -72,8 +72,7 @@ class LineTranslator:
         self.reranker = reranker
         self.source_tags = list(source_tags)
         self.never = tuple(never)
-        self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
-        self._terminology: Terminology | None = None  # of the latest options
+        self._forget_words()
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
         """The best translation of every line, in the order of the lines; a blank line stays blank.
@@ -186,6 +185,11 @@ class LineTranslator:
             spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
             self._spelled = list(self.options.forbid), spelled
         return self._spelled[1]
+
+    def _forget_words(self) -> None:
+        """What is known of them depends on the target language."""
+        self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
+        self._terminology: Terminology | None = None  # of the latest options
 
     def _require_terms(self, parts: Sequence[Part]) -> None:
         """Finds out which terms the translations must contain; the file is read when it is first named."""

@@ -43,7 +43,8 @@ def inspect_line(
     `prefix` is the start of the translation of the line, or a list with one for each segment. The search is the
     translator's own, with its engine if it has one. Probabilities and attention always come from
     torch, which is fed the finished hypotheses, and the beam is that of torch's search; it is None where there is none,
-    in greedy search and sampling. `number` is the number of the line in its text, counted from 0; samples depend on it.
+    in greedy search and sampling, and where terms are required. `number` is the number of the line in its text, counted
+    from 0; samples depend on it.
     """
     own = copy.copy(translator)  # the options of the caller's translator stay as they are
     if num_hypotheses is not None:
@@ -170,8 +171,8 @@ def _heads(weights: Tensor | None) -> dict[str, Any] | None:
 
 
 def _beam(translator: LineTranslator, part: Part, source: Tensor, mask: Tensor) -> dict[str, Any] | None:
-    options = translator.options.for_candidates()
-    if options.sample or options.beam_size == 1:
+    options = translator.options.for_candidates(all_of_beam=translator.reranker is not None)
+    if options.sample or options.beam_size == 1 or part.terms.required is not None:
         return None
 
     def stop_if_interrupted() -> None:

@@ -1,5 +1,6 @@
 """Options for reranking: other runs that score the translations found by a search."""
 
+import math
 from dataclasses import dataclass
 
 from translator.schema.options import Options, option
@@ -22,6 +23,8 @@ class RerankOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require(all(name.strip() for name in self.rerank), "rerank", "give the directory of a training run")
+        finite = all(math.isfinite(weight) for _, weight in self.judges())
+        self.require(finite, "rerank", "the weight of a run must be a finite number")
         self.require(
             NONE not in self.rerank or self.rerank == [NONE], "rerank", f"`{NONE}` cannot be given together with runs"
         )

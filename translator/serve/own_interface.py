@@ -29,7 +29,8 @@ NAMES = (
     "text", "source", "target", "prefix", "nbest", "options", "split_sentences", "details", "stream", "api_key",
 )  # fmt: skip
 MOST_RUNNERS_UP = 20
-MOST_FORBIDDEN = 100  # words
+MOST_FORBIDDEN = 100  # words …
+LONGEST_FORBIDDEN = 1_000  # … and characters of all together, since a word is spelled in all ways
 
 
 @dataclass(frozen=True)
@@ -93,17 +94,17 @@ class OwnInterface:
         if unknown:
             raise Refusal(400, f"{unknown[0][:50]}: unknown parameter; the parameters are {', '.join(NAMES)}")
         text = parameters.text("text", remedy="give the text to translate")
-        self.service.check_texts([text])
         target = parameters.text("target", self.service.catalogue.models[0].target)
         model, detected = self.service.choose(text, parameters.text("source", AUTO), target)
         details = _details(parameters)
+        prefix = _prefix(parameters, has_details=details is not None)
+        self.service.check_texts([text + "".join(prefix)])
         split = parameters.flag("split_sentences", True)
         lines = text_lines(text)
         # With details a line is one unit, and its sentences are segments of the details.
         cut = [model.split_sentences(line) if split and details is None else [line] for line in lines.lines]
         units = [unit for own in cut for unit in own]
         line_of = [line for line, own in enumerate(cut) for _ in own]
-        prefix = _prefix(parameters, has_details=details is not None)
         prefixes: list[Prefix] = [prefix, *[""] * (len(units) - 1)]
         task = Task(model, self._options(model, parameters), split and details is not None, details)
         return _Asked(
@@ -121,8 +122,11 @@ class OwnInterface:
                 limits.max_beam, getattr(model.options, name)
             ):
                 raise Refusal(400, f"options.{name}: must be at most {limits.max_beam} on this server")
-        if isinstance(changes.get("forbid"), list) and len(changes["forbid"]) > MOST_FORBIDDEN:
-            raise Refusal(400, f"options.forbid: at most {MOST_FORBIDDEN} words")
+        forbidden = [str(word) for word in changes["forbid"]] if isinstance(changes.get("forbid"), list) else []
+        if len(forbidden) > MOST_FORBIDDEN or sum(map(len, forbidden)) > LONGEST_FORBIDDEN:
+            raise Refusal(
+                400, f"options.forbid: at most {MOST_FORBIDDEN} words with {LONGEST_FORBIDDEN:,} characters in all"
+            )
         num_best = parameters.number("nbest", model.options.num_hypotheses, 1 + limits.max_alternatives, minimum=1)
         try:
             options = model.options.changed(**changes, num_hypotheses=num_best)

@@ -57,12 +57,13 @@ class TorchModel:
         translator.options, translator.split_sentences, translator.interrupted = options, split_sentences, interrupted
         prefixes = prefixes or [""] * len(lines)
         if details is not None:
-            return [self._inspect(line, prefix, details) for line, prefix in zip(lines, prefixes, strict=True)]
+            both = enumerate(zip(lines, prefixes, strict=True), start=first_line)
+            return [self._inspect(line, prefix, details, number) for number, (line, prefix) in both]
         texts = [prefix if isinstance(prefix, str) else " ".join(prefix) for prefix in prefixes]
         found = translator.translate_fully(lines, prefixes=texts if any(texts) else None, first_line=first_line)
         return [_result(translation) for translation in found]
 
-    def _inspect(self, line: str, prefix: Prefix, details: Details) -> Result:
+    def _inspect(self, line: str, prefix: Prefix, details: Details, number: int) -> Result:
         shown = inspect_line(
             self.translator,
             line,
@@ -70,6 +71,7 @@ class TorchModel:
             num_runners_up=details.num_runners_up,
             need_heads=details.heads,
             need_beam=details.beam,
+            number=number,
         )
         candidates = [Candidate(one_line(found["text"]), found["score"]) for found in shown["hypotheses"]]
         num_source = sum(len(segment["source_pieces"]) for segment in shown["segments"])

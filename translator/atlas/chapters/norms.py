@@ -105,7 +105,7 @@ def _curves(measurement: dict[str, Any] | None) -> Markup:
         _end_table("model", found["norms"]),
         look(
             "post-norm without warm-up stops learning after its first steps, which are made at the full rate. With "
-            "warm-up it learns, but stays behind. Pre-norm does not need it."
+            "warm-up it learns, but stays behind. Pre-norm also learns without it, though not as far."
         ),
         made_by(NAME, "trainings", measurement),
         tag("h3", "Five scores in training"),

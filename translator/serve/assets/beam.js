@@ -17,7 +17,7 @@ const Beam = (() => {
   function draw(plot, beam, showsPruned = true) {
     plot.replaceChildren();
     if (!beam) {
-      plot.append(make("p", { class: "facts" }, "This translation was not found by a beam search."));
+      plot.append(make("p", { class: "facts" }, "There is no beam to show: the search was greedy, drew a sample, or had terms to write."));
       return;
     }
     const all = unpack(beam);
