@@ -179,17 +179,17 @@ class LineTranslator:
         encoded = self.tokenizer.encode_source([self._normalized(text) for text in texts])
         return [[*self.source_tags, *ids] for ids in encoded]
 
+    def _forget_words(self) -> None:
+        """What is known of them depends on the target language."""
+        self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
+        self._terminology: Terminology | None = None  # of the latest options
+
     def forbidden(self) -> Spellings:
         """The spellings of the forbidden words; computed again when the words change."""
         if self.options.forbid != self._spelled[0]:
             spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
             self._spelled = list(self.options.forbid), spelled
         return self._spelled[1]
-
-    def _forget_words(self) -> None:
-        """What is known of them depends on the target language."""
-        self._spelled: tuple[list[str], Spellings] = ([], ())  # the latest forbidden words, and how they are spelled
-        self._terminology: Terminology | None = None  # of the latest options
 
     def _require_terms(self, parts: Sequence[Part]) -> None:
         """Finds out which terms the translations must contain; the file is read when it is first named."""
