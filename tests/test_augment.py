@@ -67,7 +67,7 @@ def test_back_translations_are_the_sources_of_the_text(augment: Augment, tmp_pat
     assert manifest["files"] == {name: sha256(tmp_path / "new" / name) for name in ("back.de", "back.en")}
     assert manifest["search"]["beam_size"] == 2
     assert manifest["rerank"] is None
-    assert "6 translations of 6 lines; 2 pairs are kept" in said
+    assert "6 translations of 6 lines; 2 pairs kept" in said
     assert "drop_blank dropped 1" in said
 
 
