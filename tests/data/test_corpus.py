@@ -154,6 +154,13 @@ def test_missing_files(tmp_path: Path) -> None:
     assert f"{tmp_path} is a directory" in refusal(lambda: open_one(str(tmp_path)))
     message = refusal(lambda: open_one(str(tmp_path / "b.tsv")))
     assert f"{tmp_path / 'b.tsv'}: no such file" in message
+    assert "before the language code (data.target=de)" in refusal(lambda: open_one(str(tmp_path / "a")))
+
+
+@pytest.mark.parametrize("ending", ["", ".tsv"])
+def test_names_that_are_too_long(ending: str) -> None:
+    name = "1" * 300 + ending
+    assert f"data.train={name}: cannot be opened (File name too long)" in refusal(lambda: open_one(name))
 
 
 @pytest.mark.parametrize("name", ["a.de", "a.de.gz", "a.tsv"])

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from translator.errors import UserError
+from translator.files.explain import reason
 from translator.files.fingerprints import FileFingerprint, combined_fingerprint, fingerprint_file
 from translator.files.lines import count_lines, read_lines, require_file
 
@@ -150,14 +151,21 @@ def open_text(
 
 def _open_one(split: str, prefix: str, source: str, target: str) -> Corpus:
     name = f"{split} ({prefix})"
-    if prefix.endswith((".tsv", ".tsv.gz")):
-        return TsvCorpus(name, _existing(split, prefix, Path(prefix)))
-    paths = (_existing(split, prefix, Path(f"{prefix}.{language}")) for language in (source, target))
-    return TextCorpus(name, *paths)
+    try:
+        if prefix.endswith((".tsv", ".tsv.gz")):
+            return TsvCorpus(name, _existing(split, prefix, Path(prefix)))
+        sides = {"source": source, "target": target}
+        paths = (
+            _existing(split, prefix, Path(f"{prefix}.{language}"), f"data.{side}={language}")
+            for side, language in sides.items()
+        )
+        return TextCorpus(name, *paths)
+    except OSError as error:  # a name that is too long, for example
+        raise UserError(f"data.{split}={prefix}: cannot be opened ({reason(error)}); give other files") from error
 
 
-def _existing(split: str, prefix: str, path: Path) -> Path:
-    """The file itself, or else its compressed form."""
+def _existing(split: str, prefix: str, path: Path, language: str = "") -> Path:
+    """The file itself, or else its compressed form; `language` is the option that its name ends with."""
     compressed = path.with_name(path.name + ".gz")
     for candidate in (path, compressed):
         if candidate.is_file():
@@ -174,5 +182,5 @@ def _existing(split: str, prefix: str, path: Path) -> Path:
             f"leave out the language: data.{split}={Path(prefix).with_suffix('')} (a file of two columns ends in .tsv)"
         )
     else:
-        remedy = "give the part of the file names before the language code"
+        remedy = f"give the part of the file names before the language code ({language})"
     raise UserError(f"{option}: there is no file {path} or {compressed.name}; {remedy}")
