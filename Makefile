@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 install: $(STAMP) ## create .venv and install everything, with the tested versions
 
-train: $(STAMP) ## train on the embedded demo corpus, report BLEU, tell how to translate; ARGS="model=lstm" adds options
+train: $(STAMP) ## train on the built-in demo corpus, report BLEU, show how to translate; ARGS="model=lstm" adds options
 	$(BIN)/python -m translator.train experiment=demo_transformer $(ARGS)
 
 test: $(STAMP) ## run the quick tests
