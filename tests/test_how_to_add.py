@@ -23,7 +23,12 @@ def test_the_page_has_all_sections() -> None:
     assert PAGE.count("\n## ") == len(SECTIONS)
 
 
-@pytest.mark.parametrize("name", MOST_FILES)
+# Those that train take longer.
+TRAINED = ("metric", "learning-rate schedule")
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in TRAINED else name for name in MOST_FILES]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_change_applies_and_works(name: str, tmp_path: Path) -> None:
     diff, use = SECTIONS[name]["diff"], SECTIONS[name]["use"]
     assert len(re.findall(r"^\+\+\+ b/", diff, re.M)) <= MOST_FILES[name]

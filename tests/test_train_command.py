@@ -58,7 +58,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("model", SMALL)
+@pytest.mark.parametrize("model", ["transformer", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_from_text_files_to_a_translation(model: str, corpora: Path, tmp_path: Path) -> None:
     prefixes = [f"data.{split}={corpora / split}" for split in ("train", "valid", "test")]
     options = ["data=text", "data.target=zh", *prefixes, *SMALL[model], *QUICK]

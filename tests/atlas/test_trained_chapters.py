@@ -53,7 +53,7 @@ def test_how_many_heads_can_be_removed_together() -> None:
         "removal": {"bleu": 30.0, "singles": singles, "order": [], "curve": curve},
     }
     page = heads.write({"heads": with_provenance("python -m some.command", figures)}).content
-    assert '<div class="what">can go together</div><div class="big">1 of 3</div>' in page
+    assert '<div class="what">can be removed together</div><div class="big">1 of 3</div>' in page
     assert "python -m some.command" in page
 
 
