@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from translator.atlas.chapters import bahdanau, extrapolation, heads, norms
+from translator.atlas.figures import positions
 from translator.atlas.figures.bahdanau import bahdanau as bahdanau_figure
 from translator.atlas.figures.heads import heads as heads_figure
 from translator.atlas.figures.norm_gradients import norm_gradients
@@ -16,6 +17,7 @@ from translator.atlas.shipped import with_provenance
 
 SHIPPED = {
     "bahdanau": bahdanau_figure,
+    "extrapolation": positions.extrapolation,
     "heads": heads_figure,
     "trainings": trainings,
 }
@@ -72,6 +74,7 @@ def test_shipped_measurements_make_whole_chapters() -> None:
     assert written.count('data-kind="heads"') == 3
     assert written.count('data-kind="heatmap"') == 3
     assert bahdanau.write({"bahdanau": bahdanau_figure(Material())}).content.count('data-kind="line"') == 2
+    assert extrapolation.write(positions.extrapolation(Material())).count('data-kind="line"') == 1
     figures: dict[str, Any] = {"gradients": norm_gradients(Material(quick=True)), "trainings": trainings(Material())}
     assert norms.write(figures).content.count('data-kind="line"') == 4
     assert norms.write(figures | {"trainings": None}).content.count('data-kind="line"') == 2
