@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import fields
 from itertools import pairwise
 from math import exp
 from pathlib import Path
@@ -23,6 +24,8 @@ from translator.data import tokenizer as tokenizer_module
 from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
 from translator.errors import UserError
 from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
+from translator.schema.data import TokenizerConfig
+from translator.schema.options import declaration
 
 # All Unicode text, that is, everything but lone surrogates.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -88,6 +91,13 @@ def test_without_byte_fallback_unknown_characters_are_unk() -> None:
     assert tokenizer.decode_target([ids]) == ["the  dog  "]
     (sampled,) = sample_target(tokenizer, ["the 犬 dog ▁"], 0.5, ["x"])
     assert sampled.count(UNK) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_smallest_coverage_that_is_accepted_can_be_trained_with(kind: str) -> None:
+    (smallest,) = (declaration(one).minimum for one in fields(TokenizerConfig) if one.name == "character_coverage")
+    tokenizer = Tokenizer.train(PAIRS, kind=kind, vocab_size=300, character_coverage=smallest)
+    assert tokenizer.decode_target(tokenizer.encode_target([PAIRS[0][1]])) == [PAIRS[0][1]]
 
 
 def test_separate_vocabularies_are_learnt_from_their_own_side() -> None:

@@ -200,7 +200,7 @@ class TokenizerConfig(Options):
     joint: bool = option(True, "one vocabulary for both languages")
     byte_fallback: bool = option(True, "write characters outside the vocabulary as bytes")
     character_coverage: float = option(
-        1.0, "share of the characters of the text that get pieces", minimum=0.9, maximum=1
+        1.0, "share of the characters of the text that get pieces", minimum=0.98, maximum=1
     )
     tags: list[str] = option([], "further tags to reserve, for runs that will start from this one (init_from)")
     sampling: float = option(
