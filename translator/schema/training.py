@@ -12,6 +12,7 @@ from translator.schema.options import MOST_TOKENS, Options, option
 class OptimizerName(StrEnum):
     adamw = "adamw"
     adam = "adam"
+    muon = "muon"
 
 
 class Schedule(StrEnum):
