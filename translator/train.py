@@ -31,6 +31,7 @@ from translator.build.views import RunViews
 from translator.command import EXIT_USER_ERROR, exit_code
 from translator.config import Config, to_yaml
 from translator.errors import Interrupted, UserError
+from translator.files.atomic import remove_abandoned_files
 from translator.kernels.allocator import keep_memory
 from translator.models.base import Seq2Seq
 from translator.process_start import process_started
@@ -132,14 +133,16 @@ def _train(
                 if test_validator is not None:
                     test = trainer.deadline.test(partial(test_validator, model))
                 if ranks.is_main:
+                    split, held_out, figures = "valid", validator, result.final
+                    if test_validator is not None:
+                        split, held_out, figures = "test", test_validator, test.figures() if test else {}
+                    hypotheses = kept.with_scores(figures)
+                    page = EndReport(config, data, directory, monitor.notify, _lateness(config, trainer, kept))
+                    if num_held_out is None:  # before metrics.json, which marks a complete run
+                        page.keep(split, held_out, hypotheses)
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
                     if num_held_out is None:
-                        is_late = _lateness(config, trainer, kept.num_sentences)
-                        page = EndReport(config, data, directory, monitor.notify, is_late)
-                        if test_validator is None:
-                            page.write("valid", validator, kept.with_scores(result.final))
-                        else:
-                            page.write("test", test_validator, kept.with_scores(test.figures() if test else {}))
+                        page.write(split, held_out, hypotheses)
             result = _stopped_late(result, directory, interruption.agreed(), monitor if ranks.is_main else None)
     return outcome_of(config, directory, result, test)
 
@@ -164,7 +167,7 @@ def _open_monitor(config: Config, data: PreparedData, model: Seq2Seq, directory:
     return Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, views=views, rank=ranks.rank)
 
 
-def _lateness(config: Config, trainer: Trainer, num_sentences: int) -> Callable[[], bool]:
+def _lateness(config: Config, trainer: Trainer, kept: KeptTranslations) -> Callable[[], bool]:
     """Tells whether to skip the rest of the report, because the user wants to stop or the time is up.
 
     On a busy machine the report takes longer, in proportion to the share of a core that this process has had so far.
@@ -174,7 +177,7 @@ def _lateness(config: Config, trainer: Trainer, num_sentences: int) -> Callable[
     if limit is None or not trainer.deadline.is_binding:
         return trainer.interruption.requested
     share_of_core = min(1.0, time.process_time() / max(1e-9, time.monotonic() - process_started()))
-    needed = core_seconds(num_sentences) / max(share_of_core, 1e-3)
+    needed = core_seconds(kept.num_sentences) / max(share_of_core, 1e-3)
     end = limit - trainer.time.exit_seconds
     is_too_late = trainer.time.seconds + needed > end
 
@@ -201,6 +204,7 @@ def _finished(config: Config, ranks: Ranks) -> RunOutcome | None:
     """The outcome of the run to be resumed if there is nothing left to do; the first rank decides."""
     outcome = finished_outcome(config) if ranks.is_main and config.resume and is_complete(config) else None
     if outcome is not None:
+        remove_abandoned_files(outcome.run_dir)
         seconds = config.trainer.max_seconds
         limit = f"max_time={format_seconds(2 * seconds)}" if seconds else f"max_updates={2 * outcome.num_updates}"
         more = f"resume={outcome.run_dir} trainer.{limit}"

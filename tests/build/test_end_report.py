@@ -1,6 +1,7 @@
 """The report that training writes at its end."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,27 @@ def test_a_failed_report_is_one_line_and_does_not_fail_the_run(
     assert not (run / "report.html").exists()
 
 
+def test_a_complete_run_has_its_translations_and_nothing_temporary_wherever_it_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException): ...
+
+    def be_killed(*arguments: Any) -> None:
+        raise Killed
+
+    monkeypatch.setattr(EndReport, "write", be_killed)  # while the page is being written
+    with pytest.raises(Killed):
+        trained(tmp_path)
+    run = tmp_path / "run"
+    left_behind = run / f".report.html.tmp-{2**22}"  # no process has such a number
+    left_behind.touch()
+    os.utime(left_behind, (0, 0))
+    assert (run / "metrics.json").exists()
+    assert (run / "test.hypotheses.json").exists()
+    trained(tmp_path, "resume=auto")
+    assert not left_behind.exists()
+
+
 def test_it_is_left_out_if_no_time_remains(tmp_path: Path) -> None:
     write_corpora(tmp_path / "corpora")
     run = RunDirectory(make_small_run(tmp_path / "run", tmp_path / "corpora"))
@@ -91,6 +113,7 @@ def test_it_is_left_out_if_no_time_remains(tmp_path: Path) -> None:
     data: PreparedData = None  # type: ignore[assignment]  # not looked at
     writer = EndReport(load_file(run.config), data, run, said.append, lambda: True)
     validator = Validator(loss=None, batches=[], execution=Execution.__new__(Execution), sources=["a"])  # type: ignore[arg-type]
+    writer.keep("test", validator, ["b"])
     assert writer.write("test", validator, ["b"]) is None
     assert said == [f"no time was left for the report; make it with python -m translator.report {run.path}"]
     assert (run.path / "test.hypotheses.txt").read_text(encoding="utf-8") == "b\n"

@@ -117,13 +117,19 @@ class EndReport:
     notify: Callable[[str], None]
     is_late: Callable[[], bool]  # polled: there is no more time, or the user wants to stop
 
+    def keep(self, split: str, held_out: AnyValidator, hypotheses: Sequence[str] | None) -> None:
+        """Stores the translations, if there are any; a failure only causes a warning."""
+        try:
+            if hypotheses is not None:
+                store_hypotheses(self.run, split, hypotheses, held_out.sources, self.config.decode)
+        except (OSError, ValueError) as error:
+            self.notify(f"warning: the translations could not be stored ({reason(error)})")
+
     def write(self, split: str, held_out: AnyValidator, hypotheses: Sequence[str] | None) -> Path | None:
         """The page, or None if it is switched off, there was no time, or it failed, which only causes a warning."""
         command = f"python -m translator.report {self.run.path}"
         path = self.run.report
         try:
-            if hypotheses is not None:
-                store_hypotheses(self.run, split, hypotheses, held_out.sources, self.config.decode)
             if not self.config.trainer.report:
                 return None
             if self.is_late():

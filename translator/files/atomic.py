@@ -38,7 +38,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     leaves its temporary file behind, which may be large; the next one that writes the same file removes it.
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    _remove_abandoned_files(path)
+    remove_abandoned_files(path.parent, path.name)
     try:
         temporary.unlink(missing_ok=True)  # left behind by a process that was killed and had the same number
         yield temporary
@@ -107,9 +107,9 @@ def flush_folder(temporary: Path) -> None:
     sync_folder(temporary)
 
 
-def _remove_abandoned_files(path: Path) -> None:
-    """Removes temporary files that killed processes have left beside the file."""
-    for left_behind in path.parent.glob(f".{glob.escape(path.name)}.tmp-*"):
+def remove_abandoned_files(folder: Path, name: str | None = None) -> None:
+    """Removes the temporary files that killed processes have left in a folder: those of one file, or all."""
+    for left_behind in folder.glob(f".{'*' if name is None else glob.escape(name)}.tmp-*"):
         with suppress(OSError):  # another process has renamed or removed it
             if left_behind.lstat().st_mtime < time.time() - LOCK_SECONDS and not _is_running(left_behind):
                 left_behind.unlink()

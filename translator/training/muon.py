@@ -5,7 +5,6 @@ one shape are multiplied as one batch, in the precision of the weights.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -49,7 +48,7 @@ class Muon(torch.optim.AdamW):
         self._step_supports_amp_scaling = False  # an overflow must skip both kinds of group
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         for group in self.param_groups:
             if group.get("orthogonalize"):
                 self._step_matrices(group)
