@@ -8,7 +8,7 @@ from pathlib import Path
 from translator.command import open_outputs
 from translator.errors import UserError
 from translator.evaluate_files import System, read_text, to_json
-from translator.evaluation.metrics import METRICS
+from translator.evaluation.metrics import METRICS, quick_metrics
 from translator.evaluation.significance import Comparison, Difference, compare_outputs, largest_differences
 from translator.evaluation.texts import guess_language, require_equal_lengths
 from translator.runs.latest import resolve_run
@@ -47,7 +47,7 @@ def _compare(options: argparse.Namespace, write: dict[str, Callable[[str], None]
         output_b,
         references,
         language,
-        metrics=METRICS if options.ter else None,
+        metrics=[*quick_metrics(), "ter"] if options.ter else None,
         num_bootstrap=options.bootstrap,
         num_randomizations=options.randomizations,
     )

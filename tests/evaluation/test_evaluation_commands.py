@@ -32,7 +32,13 @@ def test_a_translation_is_scored_with_a_breakdown(folder: Path, capsys: pytest.C
     assert evaluate.main([*arguments, "--json", "scores.json"]) == 0
     printed = capsys.readouterr().out
     report = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    for name, label in (("bleu", "BLEU"), ("chrf", "chrF"), ("chrf_pp", "chrF++"), ("ter", "TER")):
+    for name, label in (
+        ("bleu", "BLEU"),
+        ("chrf", "chrF"),
+        ("chrf_pp", "chrF++"),
+        ("ter", "TER"),
+        ("bleu_lc", "BLEU lc"),
+    ):
         assert f"{label:7}{report[name]['value']:7.2f}" in printed
         assert report[name]["signature"] in printed
         assert report[name]["low"] <= report[name]["high"]

@@ -18,6 +18,15 @@ REFERENCES = ["The cat sat on the mat.", "Two dogs run through the snow.", "A ma
 OTHERS = ["A cat was sitting on the mat.", "Two dogs are running in the snow.", "The man in red reads a newspaper."]
 
 
+def test_capital_letters_do_not_count_for_lower_cased_bleu() -> None:
+    shouted = [text.upper() for text in HYPOTHESES]
+    scores = score_corpus(shouted, REFERENCES, "en", metrics=["bleu", "bleu_lc"])
+    expected = sacrebleu.corpus_bleu(shouted, [REFERENCES], lowercase=True)
+    assert scores["bleu_lc"] == pytest.approx(expected.score)
+    assert scores["bleu_lc"] > scores["bleu"] + 10
+    assert "case:lc" in scores.signatures["bleu_lc"]
+
+
 def test_scores_are_those_of_sacrebleu() -> None:
     scores = score_corpus(HYPOTHESES, REFERENCES, "en", metrics=METRICS)
     assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)

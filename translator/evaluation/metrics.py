@@ -70,6 +70,13 @@ METRICS: dict[str, Metric] = {
     ),
     "chrf": Metric("chrF", lambda language, refs: CHRF(word_order=0, references=refs)),
     "chrf_pp": Metric("chrF++", lambda language, refs: CHRF(word_order=2, references=refs)),
+    "bleu_lc": Metric(  # much of the older literature lower-cases its text
+        "BLEU lc",
+        lambda language, refs: BLEU(
+            lowercase=True, tokenize=bleu_tokenizer(language).name, force=True, references=refs
+        ),
+        is_quick=False,
+    ),
     "ter": Metric(
         "TER",
         lambda language, refs: TER(asian_support=is_written_without_spaces(language), references=refs),
