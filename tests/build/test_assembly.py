@@ -64,6 +64,20 @@ def test_batches_hold_the_training_text(config: Config, data: PreparedData) -> N
     assert sorted(seen) == sorted(target for _, target in data.cleaned.train[0][0])
 
 
+def test_an_update_of_many_epochs_is_refused_with_the_largest_that_works(config: Config, data: PreparedData) -> None:
+    def load_with(update_tokens: int) -> None:
+        with build_loader(replace(config, trainer=replace(config.trainer, update_tokens=update_tokens)), data, Ranks()):
+            pass
+
+    (corpus, _), *_ = data.cleaned.train
+    pieces = data.tokenizer.encode_target([target for _, target in corpus])
+    epoch_tokens = sum(len(row) + 1 for row in pieces)  # with EOS
+    largest = 10 * epoch_tokens
+    load_with(largest)
+    with pytest.raises(UserError, match=rf"trainer.update_tokens={largest + 1}: .* give at most {largest}$"):
+        load_with(largest + 1)
+
+
 @torch.no_grad()
 def mean_nll(model: Seq2Seq, batches: Iterable[Batch]) -> float:
     total, num_tokens = 0.0, 0

@@ -19,13 +19,15 @@ from translator.data.tokenize_corpus import tokenize_corpus
 from translator.data.tokenized_corpus import TokenizedCorpus, join_tokenized
 from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
 from translator.demo.corpus import open_demo
-from translator.errors import UserError
+from translator.errors import UserError, require
 from translator.files.fingerprints import combined_fingerprint
 from translator.progress_display import Watched
 from translator.runs.directions import directions_of
 from translator.schema.data import DataConfig, DemoDataConfig, Directions, HubDataConfig, TextDataConfig
 from translator.schema.training import TrainerConfig
 from translator.training.distributed import Ranks
+
+MOST_EPOCHS = 10  # in one update
 
 
 def open_splits(config: DataConfig) -> Splits:
@@ -180,11 +182,14 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
         table: Table = join_tokenized(data.train_tables) if is_plain else read_in_ways(data.train_tables, data.ways)
         weights = [weight for _, weight in data.cleaned.train] * len(data.ways)
         parts = data.train_tables * len(data.ways)
+        shares = list(zip(parts, weights, strict=True))
+        epoch_tokens = sum(weight * int(part.target_lengths.sum()) for part, weight in shares)
+        _check_update_tokens(config.trainer.update_tokens, epoch_tokens)
         sampler = BatchSampler(
             table.source_lengths,
             table.target_lengths,
             batch_tokens=fitted_batch_tokens(table, data.tokenizer, sampling, batch_tokens),
-            parts=[(len(part), weight) for part, weight in zip(parts, weights, strict=True)],
+            parts=[(len(part), weight) for part, weight in shares],
             **place,
         )
         source = CorpusBatches(table, sampler, tokenizer=data.tokenizer, sampling=sampling)
@@ -201,3 +206,14 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
             **place,
         )
     return BatchLoader(source, pin_memory=pin_memory)
+
+
+def _check_update_tokens(update_tokens: int, epoch_tokens: float) -> None:
+    """Refuses updates of so many epochs that training would seem to stand still."""
+    require(
+        update_tokens <= MOST_EPOCHS * epoch_tokens,
+        "trainer.update_tokens",
+        update_tokens,
+        f"an epoch has {epoch_tokens:,.0f} target tokens, and an update may take at most {MOST_EPOCHS} epochs; give at "
+        f"most {MOST_EPOCHS * epoch_tokens:.0f}",
+    )
