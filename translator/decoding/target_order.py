@@ -1,7 +1,7 @@
 """Models that write from right to left (data.reverse_target): the last piece first, and EOS after the first one.
 
-Only the model itself and the search on top of it see that order. Everywhere else, from forbidden words
-to attention maps, pieces are in the order in which they are read, EOS the last of them.
+Only the model itself and the search on top of it see that order. Everywhere else, from forbidden words to attention
+maps, pieces are in the order in which they are read, EOS the last of them.
 """
 
 from typing import NoReturn
