@@ -12,11 +12,14 @@ from translator import translate
 from translator.api import Translator
 from translator.build.report import ReportRequest, load_material
 from translator.config import load_file, save_file
+from translator.data.normalization import normalize_text
 from translator.decoding.forced_decoding import Forced
 from translator.decoding.hypotheses import Hypothesis
 from translator.decoding.rerank import Judge, Reranker
-from translator.errors import OptionError
+from translator.errors import OptionError, UserError
 from translator.evaluation.metrics import score_corpus
+from translator.ids import BOS, EOS
+from translator.runs.loading import load_run
 from translator.runs.reranking import load_judge, tuned_options
 from translator.schema.rerank import RerankOptions, split_weight
 from translator.tune import main as tune
@@ -27,7 +30,7 @@ SOURCES = [source for source, _ in TEST if source]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run from English to German, one of another kind, and one of the opposite direction."""
+    """A run from English to German, one of another kind, one of the opposite direction, and one from right to left."""
     folder = tmp_path_factory.mktemp("rerank")
     write_corpora(folder)
     make_small_run(folder / "run", folder)
@@ -36,6 +39,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = load_file(reverse / "config.yaml")
     config.data.source, config.data.target = "de", "en"
     save_file(config, reverse / "config.yaml")
+    backwards = make_small_run(folder / "backwards", folder, seed=4)
+    config = load_file(backwards / "config.yaml")
+    config.data.reverse_target = True
+    save_file(config, backwards / "config.yaml")
     return folder
 
 
@@ -93,6 +100,46 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
     assert tune([str(run), "--beam", "2", "--alpha", "1", "--metric", "chrf", "--device", "cpu"]) == 0
     assert "tune them again" in capsys.readouterr().err
     assert tuned_options(run).judges() == []
+
+
+def mean_log_probability(run: Path, source: str, target: str) -> float:
+    """Of the reversed pieces and EOS, by the forward pass of the model in double precision."""
+    loaded = load_run(run, torch.device("cpu"))
+    (source_ids,) = loaded.tokenizer.encode_source([source])
+    (pieces,) = loaded.tokenizer.encode_target([normalize_text(target)])
+    sources, written = torch.tensor([source_ids]), [*reversed(pieces), EOS]
+    model = loaded.model.double()
+    with torch.no_grad():
+        states = model(sources, torch.ones_like(sources, dtype=torch.bool), torch.tensor([[BOS, *written[:-1]]])).states
+        log_probs = torch.log_softmax(model.project(states[0]), -1)
+    return float(log_probs[range(len(written)), written].mean())
+
+
+def test_a_judge_from_right_to_left_scores_the_reversed_pieces(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge = load_judge(("en", "de"), str(folder / "backwards"), 1.0, torch.device("cpu"))
+    assert not judge.is_reverse, "it is of the same direction"
+    plain = Translator.load(folder / "run", "cpu", num_hypotheses=3).translate_fully(SOURCES[:2])
+    judged = Translator.load(folder / "run", "cpu", num_hypotheses=3, rerank=[f"{folder / 'backwards'}:0.8"])
+    for source, before, after in zip(SOURCES[:2], plain, judged.translate_fully(SOURCES[:2]), strict=True):
+        texts = [output.text for output in before.outputs]
+        expected = [mean_log_probability(folder / "backwards", source, text) for text in texts]
+        assert judge.scores([source] * 3, texts) == pytest.approx(expected, rel=1e-4)
+        sums = [output.normalized_score + 0.8 * value for output, value in zip(before.outputs, expected, strict=True)]
+        order = sorted(range(3), key=lambda index: -sums[index])
+        assert [output.text for output in after.outputs] == [texts[index] for index in order]
+        assert [output.normalized_score for output in after.outputs] == pytest.approx(
+            [sums[index] for index in order], rel=1e-4
+        )
+    run = make_small_run(tmp_path / "run", folder)
+    assert tune([str(run), "--rerank", str(folder / "backwards"), "--metric", "chrf", "--device", "cpu"]) == 0
+    assert str(folder / "backwards") in capsys.readouterr().err
+    french = load_file(make_small_run(folder / "backwards-french", folder) / "config.yaml")
+    french.data.target, french.data.reverse_target = "fr", True
+    save_file(french, folder / "backwards-french/config.yaml")
+    with pytest.raises(UserError, match="it translates from en to fr; a run from en to de can be reranked"):
+        load_judge(("en", "de"), str(folder / "backwards-french"), 1.0, torch.device("cpu"))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import Any, Self
 from translator.config import Config
 from translator.data.tokenizer import Tokenizer
 from translator.decoding.line_translator import LineTranslator
+from translator.decoding.target_order import refuse
 from translator.devices import choose_device
 from translator.engines.choice import CTRANSLATE2, TORCH, choose_engine
 from translator.errors import OptionError, UserError
@@ -71,6 +72,11 @@ class Translator(LineTranslator):
                     f"{folder}: its vocabulary is not that of {folders[0]}; an ensemble needs runs that were "
                     "trained on the same data with the same tokenizer options"
                 )
+            if run.config.data.reverse_target != runs[0].config.data.reverse_target:
+                raise UserError(
+                    f"{folder}: its data.reverse_target is not that of {folders[0]}; an ensemble writes in one order, "
+                    "but one run can judge the translations of the other (--rerank)"
+                )
         models = [run.model for run in runs]
         tokenizer = runs[0].tokenizer
         direction = choose_direction(runs[0].config, tokenizer, to, folders[0])
@@ -79,6 +85,8 @@ class Translator(LineTranslator):
         translator = cls(models, tokenizer, chosen, **translation_options(runs[0].config, tokenizer, direction))
         translator.direction, translator.config = direction, runs[0].config
         translator.options = translator.options.changed(**options)
+        if translator.reverse_target and translator.options.terms:
+            refuse("terms", translator.options.terms)
         judges = RerankOptions().changed(rerank=list(rerank or []), rerank_length=rerank_length)
         is_first = direction.target == runs[0].config.data.target  # which translator.tune translates in
         if rerank is None and rerank_length == 0 and len(folders) == 1 and is_first:

@@ -95,6 +95,11 @@ class Config(RunOptions):
             "directions",
             "each language is both source and target, so they must share a vocabulary; set tokenizer.joint=true",
         )
+        self.decode.require(
+            not (self.decode.terms and self.data.reverse_target),
+            "terms",
+            "a model that writes the end of a line first cannot enforce terms; leave out data.reverse_target",
+        )
 
 
 def option_names(schema: type) -> list[str]:

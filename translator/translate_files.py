@@ -19,6 +19,7 @@ from translator.command import say
 from translator.decoding.chunks import available_chunks, chunks
 from translator.decoding.interfaces import Translation
 from translator.decoding.output import DirectOutput, Format, OutputFile
+from translator.decoding.target_order import refuse
 from translator.errors import UserError
 from translator.files.destinations import STANDARD_STREAM, Destination, is_written_directly
 from translator.files.fingerprints import fingerprint_file
@@ -69,6 +70,9 @@ def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -
         )
     if translator.device.type == "cpu":
         keep_memory()
+    if options.prefix and translator.reverse_target:
+        with naming_flags(SearchOptions, "prefix"):
+            refuse("prefix", options.prefix)
     translator.split_sentences = options.split_sentences
     return translator, _settings(options, translator, weights)
 

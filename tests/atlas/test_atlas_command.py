@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from translator.atlas.contents import CHAPTERS, chosen_chapters
 from translator.atlas.measure.__main__ import main as measure
 from translator.atlas.page import atlas_page
 from translator.build import atlas_command
+from translator.config import load_file, save_file
 from translator.errors import UserError
 
 
@@ -100,6 +102,11 @@ def test_an_lstm_is_refused_as_a_transformer(tmp_path: Path) -> None:
     run = make_small_run(tmp_path / "lstm", tmp_path / "corpora", "lstm")
     with pytest.raises(UserError, match="give it as --lstm-run"):
         atlas_command.load_trained_run("--run", run, "transformer")
+    config = load_file(run / "config.yaml")
+    save_file(replace(config, data=replace(config.data, reverse_target=True)), run / "config.yaml")
+    with pytest.raises(UserError, match=r"--lstm-run .*: was trained with data\.reverse_target=true"):
+        atlas_command.load_trained_run("--lstm-run", run, "lstm")
+    save_file(config, run / "config.yaml")
     for path in (tmp_path / "corpora").iterdir():
         path.unlink()
     loaded = atlas_command.load_trained_run("--lstm-run", run, "lstm")

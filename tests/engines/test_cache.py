@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from support.exported_runs import PAIRS, make_run
+from translator.config import to_yaml
 from translator.data.tokenizer import Tokenizer
 from translator.engines import cache
 from translator.engines.cache import converted, fingerprint
+from translator.files.fingerprints import combined_fingerprint
 from translator.runs.directory import RunDirectory
 from translator.runs.loading import LoadedRun, load_run
 
@@ -83,6 +85,15 @@ def test_a_model_is_converted_again_when_anything_it_depends_on_changes(
         monkeypatch.setattr(cache.ctranslate2, "__version__", "0.0.1")
     assert converted(directory, run, "float32", convert).path != first.path
     assert convert.num_calls == 2
+
+
+def test_models_converted_before_an_option_existed_stay_valid(directory: RunDirectory) -> None:
+    run = load(directory)
+    earlier = "".join(line for line in to_yaml(run.config).splitlines(keepends=True) if "reverse_target" not in line)
+    parts = (cache.FORMAT, cache.ctranslate2.__version__, run.weights_checksum, earlier, run.tokenizer.fingerprint)
+    assert fingerprint(run) == combined_fingerprint(*parts)[:16]
+    turned = replace(run.config, data=replace(run.config.data, reverse_target=True))
+    assert fingerprint(replace(run, config=turned)) != fingerprint(run)
 
 
 def test_a_run_that_cannot_be_written_is_converted_elsewhere(

@@ -11,6 +11,7 @@ import pytest
 
 from support.exported_runs import PAIRS, SMALL, lstm_run, make_run
 from support.processes import environment
+from translator.config import load_file, save_file
 from translator.export import command, extras
 from translator.export import ctranslate2 as ctranslate2_export
 from translator.export.__main__ import main
@@ -112,6 +113,10 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
 ) -> None:
     relative = make_run(tmp_path / "a" / "relative", TransformerConfig(**SMALL, positions="relative"), num_updates=0)
     moved = make_run(tmp_path / "b" / "moved", num_updates=0)
+    turned = make_run(tmp_path / "d" / "turned", num_updates=0)
+    config = load_file(turned / "config.yaml")
+    config.data.reverse_target = True
+    save_file(config, turned / "config.yaml")
     (moved.parent / "valid.en").unlink()
     (tmp_path / "one.txt").write_text("A line.\n", encoding="utf-8")
     (tmp_path / "two.txt").write_text("Eine Zeile.\nNoch eine.\n", encoding="utf-8")
@@ -120,6 +125,7 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
         ([str(lstm_run(tmp_path / "c" / "lstm")), *to], "has no LSTM"),
         ([str(relative), *to], "model.positions=relative"),
         ([str(moved), *to], "valid.en.* give other lines with --sample FILE"),
+        ([str(turned), *to], "turned: was trained with data.reverse_target=true, and other programs"),
         ([str(tmp_path / "nothing"), *to], "no such directory"),
         ([str(run), "--to", "huggingface", "--quantization", "int8"], "--quantization int8: for --to ctranslate2"),
         ([str(run), "--to", "huggingface", "--shortlist"], "--shortlist: for --to ctranslate2"),

@@ -88,6 +88,19 @@ def test_a_stream_says_what_went_wrong_after_it_began() -> None:
     )
 
 
+def test_a_model_that_writes_from_right_to_left_has_no_prefixes() -> None:
+    model = copier()
+    model.translator.reverse_target = True
+    with running([model]) as server:
+        assert ask(server, text="live", details=True)["text"] == "EVIL"
+        for others in ({}, {"details": True}, {"details": True, "prefix": ["e"]}):
+            answer = server.post("/v1/translate", {"text": "live", "prefix": "e"} | others)
+            assert answer.status == 400
+            assert answer.json["error"].startswith("prefix: not with a run that was trained with data.reverse_target")
+        stream = server.post("/v1/translate", {"text": "live", "prefix": "e", "stream": True}).body.decode()
+    assert 'event: error\ndata: {"error": "prefix: not with a run' in stream
+
+
 def test_a_text_without_words_is_answered(model_server: RunningServer) -> None:
     assert ask(model_server, text="\n \n")["text"] == "\n\n"
     assert ask(model_server, text="")["sentences"] == []

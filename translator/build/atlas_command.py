@@ -74,6 +74,11 @@ def load_trained_run(option: str, path: Path | None, kind: str) -> TrainedRun | 
     if config.model.kind != kind:
         other = {"--run": "--lstm-run", "--lstm-run": "--run"}[option]
         raise UserError(f"{option} {path}: is a run with model={config.model.kind}; give it as {other}")
+    if config.data.reverse_target:
+        raise UserError(
+            f"{option} {path}: was trained with data.reverse_target=true, and the atlas shows models that write from "
+            "left to right; give another run"
+        )
     return TrainedRun(folder, config, translator, _held_out(folder, translator.direction))
 
 

@@ -192,7 +192,9 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
             parts=[(len(part), weight) for part, weight in shares],
             **place,
         )
-        source = CorpusBatches(table, sampler, tokenizer=data.tokenizer, sampling=sampling)
+        source = CorpusBatches(
+            table, sampler, tokenizer=data.tokenizer, sampling=sampling, reverse_target=config.data.reverse_target
+        )
     else:
         assert isinstance(config.data, HubDataConfig)
         source = StreamedBatches(
@@ -203,6 +205,7 @@ def build_loader(config: Config, data: PreparedData, ranks: Ranks, pin_memory: b
             max_pieces=config.data.max_pieces,
             sampling=sampling,
             readings=[way[0] for way in data.ways],
+            reverse_target=config.data.reverse_target,
             **place,
         )
     return BatchLoader(source, pin_memory=pin_memory)

@@ -119,6 +119,13 @@ def take_over_weights(config: Config, model: Seq2Seq) -> TakenOver | None:
     for name in taken:
         own[name].copy_(theirs[name])
     logger.info("%s", found.describe())
+    is_reversed = load_file(run.config).data.reverse_target
+    if is_reversed != config.data.reverse_target:
+        logger.warning(
+            "init_from=%s: was trained with data.reverse_target=%s, so its decoder has to learn the other order; to go "
+            "on as it was, set the same here",
+            *(config.init_from, str(is_reversed).lower()),
+        )
     return found
 
 

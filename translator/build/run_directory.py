@@ -168,9 +168,11 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq, ini
 def _ways_of_training(config: Config) -> dict[str, Any]:
     """Of the options that earlier versions did not have, those that are used; they must not change."""
     tags = config.data.train_tags if isinstance(config.data, TextDataConfig) else None
-    options = {"init_from": config.init_from, "data.train_tags": tags}
+    options: dict[str, Any] = {"init_from": config.init_from, "data.train_tags": tags}
     if config.data.directions is not Directions.forward:
         options["data.directions"] = str(config.data.directions)
+    if config.data.reverse_target:
+        options["data.reverse_target"] = True
     return {name: value for name, value in options.items() if value is not None}
 
 

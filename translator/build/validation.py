@@ -69,7 +69,8 @@ def _build_one(
     options = translation_options(config, data.tokenizer, direction)
     translator = LineTranslator(model, data.tokenizer, execution.device, **options, interrupted=interrupted)
     sources, references = zip(*(pair[::-1] if reading.is_reversed else pair for pair in raw), strict=True)
-    batches = ordered_batches(table, config.trainer.batch_tokens, max(LONGEST_SCORED, config.data.max_pieces))
+    longest = max(LONGEST_SCORED, config.data.max_pieces)
+    batches = ordered_batches(table, config.trainer.batch_tokens, longest, reverse_target=config.data.reverse_target)
     stage = {"valid": "validation"}.get(split, split)
     if config.data.directions is Directions.both:
         stage = f"{stage} {direction}"

@@ -21,7 +21,10 @@ Ids = np.ndarray | list[int]  # of one sentence
 
 @dataclass(eq=False)
 class Batch:
-    """Pairs of similar lengths. Sources end with EOS; `target_in` starts with BOS, `target_out` ends with EOS."""
+    """Pairs of similar lengths. Sources end with EOS; `target_in` starts with BOS, `target_out` ends with EOS.
+
+    Between them, the pieces of a target are in the order in which the model writes them.
+    """
 
     source: Tensor  # (B, S) int64
     source_mask: Tensor  # (B, S) bool
@@ -33,10 +36,15 @@ class Batch:
     num_target_tokens: int
 
     @classmethod
-    def from_rows(cls, sources: Sequence[Ids], targets: Sequence[Ids], indices: np.ndarray) -> Self:
-        """From ragged rows of ids: sources with EOS, targets with neither BOS nor EOS."""
+    def from_rows(
+        cls, sources: Sequence[Ids], targets: Sequence[Ids], indices: np.ndarray, *, reverse_target: bool = False
+    ) -> Self:
+        """From ragged rows of ids in reading order: sources with EOS, targets with neither BOS nor EOS.
+
+        With `reverse_target` the batch is for a model that writes the last piece first; EOS still comes last.
+        """
         source, source_mask = _pad_rows(sources)
-        pieces, pieces_mask = _pad_rows(targets)
+        pieces, pieces_mask = _pad_rows([row[::-1] for row in targets] if reverse_target else targets)
         num_rows, num_pieces = pieces.shape
         target_in = np.full((num_rows, num_pieces + 1), PAD, dtype=np.int64)
         target_in[:, 0] = BOS

@@ -50,7 +50,7 @@ class CorpusBatches:
     by amounts that the sampler does not know, so its batches are taken in windows, and the rows of each window are
     regrouped by their new lengths into the same number of batches. With the `batch_tokens` of `fitted_batch_tokens` in
     the sampler, the new batches stay close to the budget. The first batch has to wait for its whole window, a few
-    seconds, also on resuming.
+    seconds, also on resuming. `reverse_target` is for models that write from right to left.
     """
 
     def __init__(
@@ -60,12 +60,14 @@ class CorpusBatches:
         *,
         tokenizer: Tokenizer | None = None,
         sampling: float = 0.0,
+        reverse_target: bool = False,
     ) -> None:
         assert sampling == 0 or tokenizer is not None
         self.table = table
         self.sampler = sampler
         self.tokenizer = tokenizer
         self.sampling = sampling
+        self.make_batch = partial(Batch.from_rows, reverse_target=reverse_target)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -107,7 +109,7 @@ class CorpusBatches:
     def _window(self, batches: list[np.ndarray]) -> Iterator[Batch]:
         loaded = LoadedRows(self.table, np.concatenate(batches))
         for rows in batches:
-            yield Batch.from_rows(*loaded.rows(rows), self.table.pair_numbers(rows))
+            yield self.make_batch(*loaded.rows(rows), self.table.pair_numbers(rows))
 
     def _sampled_window(self, epoch: int, batches: list[np.ndarray], rng: np.random.Generator) -> Iterator[Batch]:
         """The rows of these batches, resegmented and regrouped into as many batches."""
@@ -121,7 +123,7 @@ class CorpusBatches:
         groups = cut_into_batches(len(batches), new_sources.lengths, target_lengths, self.sampler.batch_tokens, rng)
         for group in (groups[position] for position in rng.permutation(len(groups))):
             numbers = self.table.pair_numbers(rows[group])
-            yield Batch.from_rows(new_sources.rows(group), new_targets.rows(group), numbers)
+            yield self.make_batch(new_sources.rows(group), new_targets.rows(group), numbers)
 
     def _sampled(
         self,
@@ -208,7 +210,9 @@ def _batches_from(source: BatchSource, place: Place, pin_memory: bool) -> Iterat
         yield batch.pin_memory() if pin_memory else batch, after
 
 
-def ordered_batches(table: Table, batch_tokens: int, longest: int | None = None) -> list[Batch]:
+def ordered_batches(
+    table: Table, batch_tokens: int, longest: int | None = None, *, reverse_target: bool = False
+) -> list[Batch]:
     """All rows, longest first, for validation; `Batch.indices` are their row numbers.
 
     Of a row with more than `longest` pieces on a side only so many are kept, since memory grows with their square.
@@ -219,7 +223,9 @@ def ordered_batches(table: Table, batch_tokens: int, longest: int | None = None)
         source_lengths, target_lengths = (np.minimum(one, longest + 1) for one in (source_lengths, target_lengths))
     groups = bucket_by_length(source_lengths, target_lengths, batch_tokens, np.random.default_rng(0))
     groups.sort(key=lambda rows: (-int(target_lengths[rows].max()), int(rows.min())))
-    return [Batch.from_rows(*_shortened(*table.rows(rows), longest), rows) for rows in groups]
+    return [
+        Batch.from_rows(*_shortened(*table.rows(rows), longest), rows, reverse_target=reverse_target) for rows in groups
+    ]
 
 
 def _shortened(sources: Rows, targets: Rows, longest: int | None) -> tuple[Rows, Rows]:

@@ -7,6 +7,7 @@ all ranks the same number of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -28,7 +29,8 @@ class StreamedBatches:
     Resuming from a place reads and cleans again everything before its block in the epoch, without tokenising it, which
     takes about as long as reading it the first time. Pairs longer than `max_pieces` are dropped (0 = no limit), and so
     is a block left with fewer examples than ranks, usually the last one of an epoch. Every pair is an example in each
-    of the `readings`. `Batch.indices` are the positions of the pairs in reading order.
+    of the `readings`. `Batch.indices` are the positions of the pairs in reading order. `reverse_target` is for models
+    that write from right to left.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class StreamedBatches:
         max_pieces: int = 0,
         sampling: float = 0.0,
         readings: Sequence[Reading] = (Reading(),),
+        reverse_target: bool = False,
         rank: int = 0,
         num_ranks: int = 1,
     ) -> None:
         assert 0 <= rank < num_ranks
         self.pairs = pairs
         self.readings = list(readings)
+        self.make_batch = partial(Batch.from_rows, reverse_target=reverse_target)
         self.tokenizer = tokenizer
         self.batch_tokens = batch_tokens
         self.seed = seed
@@ -107,7 +111,7 @@ class StreamedBatches:
         rng = np.random.default_rng([self.seed, epoch, block])
         groups = bucket_by_length(source_lengths, target_lengths, self.batch_tokens, rng)
         return [
-            Batch.from_rows([sources[row] for row in rows], [targets[row] for row in rows], numbers[rows])
+            self.make_batch([sources[row] for row in rows], [targets[row] for row in rows], numbers[rows])
             for rows in share(groups, self.rank, self.num_ranks, rng)
         ]
 

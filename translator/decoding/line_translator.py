@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from translator.decoding.minimum_risk import PairwiseUtility, least_risk_first
 from translator.decoding.parts import Part, divide, join, join_alignments
 from translator.decoding.rerank import Reranker
 from translator.decoding.search import Hypothesis, SearchOptions, search
+from translator.decoding.target_order import as_read, refuse
 from translator.decoding.term_requirements import Terminology
 from translator.decoding.term_search import term_search
 from translator.decoding.workers import for_each, num_workers
@@ -34,7 +36,8 @@ class LineTranslator:
     step of a search; once it returns True, `Interrupted` is raised. `make_utility` gives the utility
     that `options.mbr_utility` names, for minimum Bayes risk. An `engine` searches in place of torch where it can. A
     `reranker` has the last word on all hypotheses that a search finds, except with minimum Bayes risk. Every source
-    begins with the ids `source_tags`, and no translation contains a piece of `never`.
+    begins with the ids `source_tags`, and no translation contains a piece of `never`. `reverse_target` says that the
+    model writes from right to left; what goes in and comes out here is in reading order all the same.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class LineTranslator:
         reranker: Reranker | None = None,
         source_tags: Sequence[int] = (),
         never: Sequence[int] = (),
+        reverse_target: bool = False,
     ) -> None:
         members = [models] if isinstance(models, Seq2Seq) else list(models)
         self.model = members[0] if len(members) == 1 else Ensemble(members)
@@ -72,6 +76,7 @@ class LineTranslator:
         self.reranker = reranker
         self.source_tags = list(source_tags)
         self.never = tuple(never)
+        self.reverse_target = reverse_target
         self._forget_words()
 
     def translate(self, lines: Sequence[str], *, advance: Callable[[int], None] = lambda count: None) -> list[str]:
@@ -136,7 +141,7 @@ class LineTranslator:
                     if remaining:
                         self._search(remaining, options, forbidden, abandoned)
                 for part in batch:
-                    part.hypotheses = rank(part.hypotheses)
+                    part.hypotheses = rank([one._replace(ids=self.turned(one.ids)) for one in part.hypotheses])
                 if reranker is not None:
                     self._rerank(reranker, batch)
                 if need_attention:
@@ -155,10 +160,19 @@ class LineTranslator:
             for batch in batches_by_length(lengths, self.options.batch_tokens):
                 source, mask = self.tensors([source_ids[index] for index in batch])
                 chosen = [target_ids[index] for index in batch]
-                scored = score_targets(self.model, source, mask, chosen, need_attention=need_attention)
+                scored = self.force(source, mask, chosen, need_attention=need_attention)
                 for index, result in zip(batch, scored, strict=True):
                     results[index] = result
         return [result for result in results if result is not None]
+
+    def force(self, source: Tensor, mask: Tensor, targets: Sequence[Sequence[int]], **wanted: Any) -> list[Forced]:
+        """What the model says about targets: `score_targets`, in reading order."""
+        forced = score_targets(self.model, source, mask, [self.turned(ids) for ids in targets], **wanted)
+        return [as_read(one) for one in forced] if self.reverse_target else forced
+
+    def turned(self, ids: Sequence[int]) -> list[int]:
+        """Pieces from reading order to the order in which the model writes them, or back; without BOS and EOS."""
+        return list(ids)[::-1] if self.reverse_target else list(ids)
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[tuple[int, int]]]:
         """Word alignments (source word, target word) of given translations, from the model's attention."""
@@ -185,14 +199,16 @@ class LineTranslator:
         self._terminology: Terminology | None = None  # of the latest options
 
     def forbidden(self) -> Spellings:
-        """The spellings of the forbidden words; computed again when the words change."""
+        """The spellings of the forbidden words as the model would write them; computed again when the words change."""
         if self.options.forbid != self._spelled[0]:
             spelled = forbidden_sequences(self.options.forbid, self.tokenizer, without_spaces=not self.joiner)
-            self._spelled = list(self.options.forbid), spelled
+            self._spelled = list(self.options.forbid), tuple(tuple(self.turned(ids)) for ids in spelled)
         return self._spelled[1]
 
     def _require_terms(self, parts: Sequence[Part]) -> None:
         """Finds out which terms the translations must contain; the file is read when it is first named."""
+        if self.reverse_target:
+            refuse("terms", self.options.terms)
         if self._terminology is None or self._terminology.path != self.options.terms:
             self._terminology = Terminology(self.options.terms, self.tokenizer, self.normalize, self.joiner, self.never)
         for part in parts:
@@ -202,7 +218,7 @@ class LineTranslator:
         return self.normalize(text) if self.normalize else text
 
     def parts(self, lines: Sequence[str], prefixes: Sequence[str] | None, first_line: int) -> list[Part]:
-        forced = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes]) if prefixes else None
+        forced = self.encode_prefixes(prefixes) if prefixes else None
         parts = divide(
             [self._normalized(line).strip() for line in lines],
             self.tokenizer,
@@ -215,6 +231,12 @@ class LineTranslator:
         if self.options.terms:
             self._require_terms(parts)
         return parts
+
+    def encode_prefixes(self, prefixes: Sequence[str]) -> list[list[int]]:
+        encoded = self.tokenizer.encode_target([self._normalized(prefix) for prefix in prefixes])
+        if self.reverse_target and any(encoded):
+            refuse("prefix", next(prefix for prefix, ids in zip(prefixes, encoded, strict=True) if ids))
+        return encoded
 
     def tensors(self, ids: list[list[int]]) -> tuple[Tensor, Tensor]:
         source = torch.nn.utils.rnn.pad_sequence(
@@ -303,7 +325,7 @@ class LineTranslator:
         source, mask = self.tensors([part.ids for part in parts])
         for rank in range(max(len(part.hypotheses) for part in parts)):
             targets = [part.hypothesis(rank).ids for part in parts]
-            scored = score_targets(self.model, source, mask, targets, need_attention=True)
+            scored = self.force(source, mask, targets, need_attention=True)
             for part, forced in zip(parts, scored, strict=True):
                 part.forced.append(forced)
 

@@ -5,8 +5,9 @@ A hypothesis h of a source s gets the score
     normalised score by the model itself  +  Σ_m w_m · log p_m / length  +  w · number of pieces
 
 where p_m is p(h | s) for a model of the same direction, and p(s | h) for one of the opposite direction, which prefers
-translations from which the source can be recovered (noisy-channel reranking: Yee et al. 2019, equation 3). Each model
-has its own vocabulary. Log-probabilities are divided by the number of pieces of the text.
+translations from which the source can be recovered (noisy-channel reranking: Yee et al. 2019, equation 3). A model that
+writes from right to left gives the probability of the reversed pieces (Liu et al. 2016). Each model has its own
+vocabulary. Log-probabilities are divided by the number of pieces of the text.
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ctranslate2
 
-from translator.config import to_yaml
+from translator.config import Config, to_yaml
 from translator.errors import UserError
 from translator.files.cache import made_folder
 from translator.files.fingerprints import combined_fingerprint
@@ -32,8 +32,13 @@ class ConvertedModel:
 def fingerprint(run: LoadedRun) -> str:
     """Of everything that a converted model depends on: weights, configuration, tokenizer and the library."""
     return combined_fingerprint(
-        FORMAT, ctranslate2.__version__, run.weights_checksum, to_yaml(run.config), run.tokenizer.fingerprint
+        FORMAT, ctranslate2.__version__, run.weights_checksum, _described(run.config), run.tokenizer.fingerprint
     )[:16]
+
+
+def _described(config: Config) -> str:
+    """The configuration without an option that earlier versions did not have, unless it is used."""
+    return to_yaml(config).replace("  reverse_target: false\n", "")
 
 
 def converted(directory: RunDirectory, run: LoadedRun, kind: str, convert: Callable[[Path], None]) -> ConvertedModel:

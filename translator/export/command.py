@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> None:
     path = resolve_run(options.run)
     loaded = load_run(path, torch.device("cpu"))
     target.supported(loaded.model)
+    _check_order(path, loaded)
     _check_tags(options, loaded)
     sample = make_sample(loaded, _sample_pairs(options, loaded), options.sample_size)
     details = {"to": options.to, "run": path.resolve().name, "quantization": options.quantization}
@@ -76,6 +77,14 @@ def _check_combinations(options: argparse.Namespace) -> None:
         raise UserError(f"--reference {options.reference}: needs --sample, the lines that it translates")
     if not options.license.strip() or not all(c.isalnum() or c in "-._" for c in options.license):
         raise UserError(f"--license {options.license}: give an identifier such as apache-2.0 or cc-by-4.0")
+
+
+def _check_order(path: Path, loaded: LoadedRun) -> None:
+    if loaded.config.data.reverse_target:
+        raise UserError(
+            f"{path}: was trained with data.reverse_target=true, and other programs would show its translations with "
+            "their pieces in reverse order; export another run"
+        )
 
 
 def _check_tags(options: argparse.Namespace, loaded: LoadedRun) -> None:

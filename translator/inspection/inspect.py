@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from translator.decoding.alignment import SplitWords, piece_texts, piece_words, word_attention
-from translator.decoding.forced_decoding import Forced, score_targets
+from translator.decoding.forced_decoding import Forced
 from translator.decoding.interfaces import BLANK, Output
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.parts import Part
@@ -43,8 +43,9 @@ def inspect_line(
     `prefix` is the start of the translation of the line, or a list with one for each segment. The search is the
     translator's own, with its engine if it has one. Probabilities and attention always come from
     torch, which is fed the finished hypotheses, and the beam is that of torch's search; it is None where there is none,
-    in greedy search and sampling, and where terms are required. `number` is the number of the line in its text, counted
-    from 0; samples depend on it.
+    in greedy search and sampling, and where terms are required. A model with `reverse_target` writes the last piece
+    first, as its beam shows; the probability of a piece is then the one given all pieces after it. `number` is the
+    number of the line in its text, counted from 0; samples depend on it.
     """
     own = copy.copy(translator)  # the options of the caller's translator stay as they are
     if num_hypotheses is not None:
@@ -52,7 +53,7 @@ def inspect_line(
     parts = own.parts([line], [prefix] if isinstance(prefix, str) else None, number)
     if not isinstance(prefix, str):
         for part, text in zip(parts, prefix, strict=False):
-            (part.prefix,) = own.tokenizer.encode_target([own.normalize(text) if own.normalize else text])
+            (part.prefix,) = own.encode_prefixes([text])
     own.find_hypotheses(parts)
     outputs = (own.assemble(parts, False, False) if parts else BLANK).outputs
     return {
@@ -74,8 +75,7 @@ def _segment(
     source, mask = translator.tensors([part.ids])  # (1, S)
     targets = [hypothesis.ids for hypothesis in part.hypotheses]
     with evaluation_mode(translator.model):
-        forced = score_targets(
-            translator.model,
+        forced = translator.force(
             source.expand(len(targets), -1),
             mask.expand(len(targets), -1),
             targets,
@@ -92,6 +92,7 @@ def _segment(
         "source_pieces": source_pieces,
         "source_words": words_of(source_pieces[:-1], translator.split_words, num_tags),
         "num_forced": len(part.prefix),
+        "reverse_target": translator.reverse_target,
         "hypotheses": [
             _hypothesis(translator, source_pieces, hypothesis, scored, num_runners_up)
             for hypothesis, scored in zip(part.hypotheses, forced, strict=True)
@@ -188,7 +189,7 @@ def _beam(translator: LineTranslator, part: Part, source: Tensor, mask: Tensor) 
         prefix=part.prefix,
         forbidden=translator.forbidden(),
         never=translator.never,
-        best=part.hypotheses[0].ids,
+        best=translator.turned(part.hypotheses[0].ids),
         before_step=stop_if_interrupted,
     )
     return {"nodes": nodes}

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from translator.decoding.line_translator import LineTranslator
+from translator.decoding.target_order import written_at
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import evaluation_mode
 from translator.report.material import ForcedSentence
@@ -64,8 +65,9 @@ def _force(
 ) -> Iterator[ForcedSentence]:
     model, device = translator.model, translator.device
     source = _padded([source for source, _ in pairs]).to(device)  # (B, S)
-    target_in = _padded([[BOS, *target[:-1]] for _, target in pairs]).to(device)  # (B, T)
-    target_out = _padded([target for _, target in pairs]).to(device)  # (B, T)
+    written = [translator.turned(target[:-1]) for _, target in pairs]
+    target_in = _padded([[BOS, *pieces] for pieces in written]).to(device)  # (B, T)
+    target_out = _padded([[*pieces, EOS] for pieces in written]).to(device)  # (B, T)
     decoded = model(source, source != PAD, target_in, need_weights=True)
     is_real = target_out != PAD
     log_probs, confidences, predictions = [], [], []
@@ -80,11 +82,13 @@ def _force(
     columns = [_split(torch.cat(parts), [len(target) for _, target in pairs]) for parts in (log_probs, confidences)]
     columns.append(_split(torch.cat(predictions), [len(target) for _, target in pairs]))
     for row, (index, (source_ids, target_ids)) in enumerate(zip(indices, pairs, strict=True)):
+        order = written_at(len(target_ids)) if translator.reverse_target else slice(None)
         weights = None
         if decoded.attention is not None:
             weights = decoded.attention[row, :, :, : len(target_ids), : len(source_ids)].float().cpu().numpy()
-            weights = weights.astype(np.float16)  # a thousand sentences of a large model have many weights
-        yield ForcedSentence(index, source_ids, target_ids, columns[0][row], columns[1][row], columns[2][row], weights)
+            weights = weights.astype(np.float16)[:, :, order]  # a thousand sentences have many weights
+        log_prob, confidence, prediction = (column[row][order] for column in columns)
+        yield ForcedSentence(index, source_ids, target_ids, log_prob, confidence, prediction, weights)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -18,6 +18,7 @@ def translation_options(config: Config, tokenizer: Tokenizer, direction: Directi
     return {
         "source_tags": direction.tags,
         "never": tuple(tokenizer.tag_ids.values()),
+        "reverse_target": config.data.reverse_target,
         "options": config.decode,
         "max_pieces": config.data.max_pieces,
         "normalize": normalization(config),

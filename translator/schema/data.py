@@ -62,6 +62,11 @@ class DataConfig(Options):
         "both = one model for both directions: each pair is used both ways, and a tag such as <2de> in front of the"
         " source names the target language",
     )
+    reverse_target: bool = option(
+        False,
+        "the model writes every target from right to left, the last piece first, to judge the translations of other"
+        " runs; what it translates is ordinary text",
+    )
     max_pieces: int = option(
         256,
         "longest side of a training pair, in pieces; longer ones are left out and counted; 0 = no limit",

@@ -12,7 +12,8 @@ NONE = "none"
 class RerankOptions(Options):
     rerank: list[str] = option(
         [],
-        "let this run, of the same or the opposite direction, score all translations of the beam as well, "
+        "let this run, of the same or the opposite direction or from right to left (data.reverse_target), score all "
+        "translations of the beam as well, "
         "with this weight (default: 1); can be repeated; `none` ignores the weights that translator.tune has stored",
         metavar="RUN[:WEIGHT]",
     )

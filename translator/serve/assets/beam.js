@@ -14,7 +14,7 @@ const Beam = (() => {
     });
   }
 
-  function draw(plot, beam, showsPruned = true) {
+  function draw(plot, beam, isReversed, showsPruned = true) {
     plot.replaceChildren();
     if (!beam) {
       plot.append(make("p", { class: "facts" }, "There is no beam to show: the search was greedy, drew a sample, or had terms to write."));
@@ -24,16 +24,16 @@ const Beam = (() => {
     const box = make("input", { type: "checkbox" });
     box.checked = showsPruned;
     box.addEventListener("change", () => {
-      draw(plot, beam, box.checked);
+      draw(plot, beam, isReversed, box.checked);
       plot.querySelector("input").focus();
     });
     const nodes = all.filter((node) => showsPruned || node.kept || node.ended);
     const ended = all.filter((node) => node.ended).length;
-    const facts = `${all.length} candidates in ${new Set(all.map((node) => node.step)).size} steps, ${ended} finished; the best is drawn in blue, dropped ones are dashed, finished ones green.`;
-    plot.append(make("label", { class: "control" }, box, "dropped candidates"), make("p", { class: "facts" }, facts), make("div", { class: "scroll" }, treeOf(nodes, all, facts)));
+    const facts = `${all.length} candidates in ${new Set(all.map((node) => node.step)).size} steps, ${ended} finished; the best is drawn in blue, dropped ones are dashed, finished ones green.${isReversed ? " This model writes the last piece first." : ""}`;
+    plot.append(make("label", { class: "control" }, box, "dropped candidates"), make("p", { class: "facts" }, facts), make("div", { class: "scroll" }, treeOf(nodes, all, facts, isReversed)));
   }
 
-  function treeOf(nodes, all, title) {
+  function treeOf(nodes, all, title, isReversed) {
     const rows = [];
     const place = new Map(nodes.map((node) => {
       const row = rows[node.step] ?? 0;
@@ -58,7 +58,10 @@ const Beam = (() => {
     }
     const frame = shape("rect", { width: BOX, height: ROW - 5, rx: 4, class: "frame", visibility: "hidden" });
     drawing.append(frame);
-    const path = (node) => [...(node.parent === null ? [] : path(all[node.parent])), node.piece];
+    const path = (node) => {
+      const before = node.parent === null ? [] : path(all[node.parent]);
+      return isReversed ? [node.piece, ...before] : [...before, node.piece];
+    };
     interactive(drawing, {
       count: nodes.length,
       find: (x, y) => nodes.findIndex((node) => {

@@ -5,8 +5,9 @@ const Choices = (() => {
   const box = document.getElementById("choices");
   let opener = null;
 
-  // `onTake(prefix)` receives the new start of the translation; without it the list is only shown.
-  function open(hypothesis, unit, button, isWord, onTake) {
+  // `onTake(prefix)` receives the new start of the translation; without it the list is only shown. A model that is
+  // reversed writes the last piece first.
+  function open(hypothesis, unit, button, { isWord, isReversed, onTake }) {
     close();
     opener = button;
     const pieces = hypothesis.pieces.map((one) => one.piece);
@@ -14,7 +15,7 @@ const Choices = (() => {
     closer.addEventListener("click", () => close(true));
     const name = make("span", { id: "choices-name" }, "Instead of ", make("bdi", {}, unit.text));
     box.replaceChildren(make("h3", {}, name, closer));
-    for (let place = unit.first; place < unit.after; place++) box.append(...group(hypothesis, pieces, unit, place, onTake));
+    for (let place = unit.first; place < unit.after; place++) box.append(...group(hypothesis, pieces, unit, place, isReversed, onTake));
     if (onTake && !unit.end) box.append(form(before(hypothesis, pieces, unit, isWord), onTake));
     box.hidden = false;
     position(button);
@@ -28,7 +29,7 @@ const Choices = (() => {
     return Texts.join(pieces.slice(0, unit.first)).trimStart() + (pieces[unit.first].startsWith(Texts.SPACE) ? " " : "");
   }
 
-  function group(hypothesis, pieces, unit, place, onTake) {
+  function group(hypothesis, pieces, unit, place, isReversed, onTake) {
     const own = hypothesis.pieces[place];
     const list = make("ul");
     list.append(make("li", {}, entry("span", own.piece, own.probability, "written")));
@@ -40,8 +41,9 @@ const Choices = (() => {
       list.append(make("li", {}, element));
     }
     if (unit.after - unit.first === 1) return [list];
-    const written = Texts.join(pieces.slice(unit.first, place)).trim();
-    const heading = written ? make("h4", {}, "after ", make("bdi", {}, written)) : make("h4", {}, "at the beginning");
+    const written = Texts.join(isReversed ? pieces.slice(place + 1, unit.after) : pieces.slice(unit.first, place)).trim();
+    const [beside, edge] = isReversed ? ["before ", "at the end"] : ["after ", "at the beginning"];
+    const heading = written ? make("h4", {}, beside, make("bdi", {}, written)) : make("h4", {}, edge);
     return [heading, list];
   }
 

@@ -90,12 +90,17 @@
     const { line, place } = sentences[state.sentence];
     Choices.close();
     const unit = Texts.unitOf(segment, hypothesis, state.unit);
-    const take = isOnline ? (prefix) => force(line, place, prefix) : null;
+    // A model that writes the end first cannot go on from a chosen beginning.
+    const canChange = isOnline && !segment.reverse_target;
+    const take = canChange ? (prefix) => force(line, place, prefix) : null;
+    find("hint").textContent = `Point at a word to see what the model looked at. Click a word of the translation to ${canChange
+      ? "choose another one; the rest is then translated again."
+      : "see what else the model considered."}`;
     Weave.draw(segment, hypothesis, {
       unit,
-      canChange: isOnline,
+      canChange,
       languages: state.pair.split(">"),
-      onChoose: (chosen, button) => Choices.open(hypothesis, chosen, button, unit === "words", take),
+      onChoose: (chosen, button) => Choices.open(hypothesis, chosen, button, { isWord: unit === "words", isReversed: segment.reverse_target, onTake: take }),
     });
   }
 
@@ -118,7 +123,7 @@
     if (!panel.open) return;
     if (isOnline && !lines[line].wanted.includes(name)) plot.replaceChildren(make("p", { class: "facts" }, "…")); // still loading
     else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
-    else if (name === "beam") Beam.draw(plot, segment.beam);
+    else if (name === "beam") Beam.draw(plot, segment.beam, segment.reverse_target);
     else drawHeads(plot, segment);
   }
 
@@ -185,9 +190,6 @@
 
   async function start() {
     State.read(location.hash);
-    find("hint").textContent = isOnline
-      ? "Point at a word to see what the model looked at. Click a word of the translation to choose another one; the rest is then translated again."
-      : "Point at a word to see what the model looked at. Click a word of the translation to see what else the model considered.";
     if (!isOnline) {
       lines = JSON.parse(data.textContent);
       listen();
