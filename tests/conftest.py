@@ -8,8 +8,9 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +29,18 @@ def multi30k() -> Path:
     if not folder:
         pytest.skip("TRANSLATOR_MULTI30K does not name a folder with the files of Multi30k (train.en.gz …)")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    from support.page_visits import CHROMIUM, FLAGS
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
 
 
 @pytest.fixture

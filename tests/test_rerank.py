@@ -10,6 +10,7 @@ import torch
 from support.small_runs import TEST, make_small_run, write_corpora
 from translator import translate
 from translator.api import Translator
+from translator.augment import main as augment
 from translator.build.report import ReportRequest, load_material
 from translator.config import load_file, save_file
 from translator.data.normalization import normalize_text
@@ -140,6 +141,33 @@ def test_a_judge_from_right_to_left_scores_the_reversed_pieces(
     save_file(french, folder / "backwards-french/config.yaml")
     with pytest.raises(UserError, match="it translates from en to fr; a run from en to de can be reranked"):
         load_judge(("en", "de"), str(folder / "backwards-french"), 1.0, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("options", [[], ["--mbr", "3"]], ids=["reranked", "minimum risk"])
+def test_synthetic_pairs_are_kept_by_what_the_run_itself_says_of_them(
+    folder: Path, tmp_path: Path, options: list[str]
+) -> None:
+    run = make_small_run(tmp_path / "run", folder)
+    if not options:
+        judges = [{"run": str(folder / "other"), "weight": 0.5}]
+        (run / "tuning.json").write_text(json.dumps({"rerank": {"judges": judges, "length": 3.0}}), encoding="utf-8")
+    (tmp_path / "text").write_text("".join(f"{source}\n" for source in SOURCES), encoding="utf-8")
+    loaded = Translator.load(run, "cpu", num_hypotheses=3, max_length_ratio=0.2, rerank=["none"])
+    plain = loaded.translate_fully(SOURCES)
+    scores = {normalize_text(output.text): output.normalized_score for found in plain for output in found.outputs}
+    arguments = ["--model", str(run), "--kind", "forward", str(tmp_path / "text"), "--nbest", "3", "--max-ratio", "0"]
+    arguments += ["--device", "cpu", "--quiet", "--max-length-ratio", "0.2", *options]
+
+    def kept(name: str, *limits: str) -> list[str]:
+        assert augment([*arguments, "-o", str(tmp_path / name), *limits]) == 0
+        return (tmp_path / f"{name}.de").read_text(encoding="utf-8").splitlines()
+
+    everything = kept("all")
+    assert len(everything) > 3
+    limit = sorted(scores[text] for text in everything)[len(everything) // 2]
+    likely = [text for text in everything if scores[text] >= limit]
+    assert kept("likely", "--min-score", str(limit - 1e-4)) == likely
+    assert kept("share", "--keep-share", str(len(likely) / len(everything))) == likely
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,10 @@ def _read(translations: Path) -> Iterator[list[Candidate]]:
     for line in read_lines(translations):
         entry = json.loads(line)
         outputs = entry.get("nbest", [entry])
-        yield [Candidate(entry["source"], one["translation"], one["normalized_score"]) for one in outputs]
+        # Scores by which other models or a utility have chosen say little about how likely a translation is.
+        scores = [one.get("model_score", one["normalized_score"]) for one in outputs]
+        texts = [one["translation"] for one in outputs]
+        yield [Candidate(entry["source"], text, score) for text, score in zip(texts, scores, strict=True)]
 
 
 def _closest(translations: Path, reference: Path, name: str, language: str) -> Iterator[Candidate]:

@@ -1,32 +1,16 @@
 """The atlas in a real browser: Debian's Chromium, driven by Playwright, without a network."""
 
-import importlib.util
 import math
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.page_visits import NEEDS_BROWSER, Visit, cut_labels
 from translator.atlas.page import atlas_page
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt-get install chromium)"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -40,19 +24,10 @@ def atlas(figures: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 def page(request: pytest.FixtureRequest, browser: Any, atlas: Path) -> Iterator[Any]:
     """The opened page; at the end, it must have logged no error and requested nothing but itself."""
     scheme, width = request.param
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-    opened, complaints = context.new_page(), []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("request", lambda request: complaints.append(request.url) if _is_fetched(request.url, atlas) else None)
-    opened.goto(atlas.as_uri())
-    yield opened
-    context.close()
-    assert complaints == []
-
-
-def _is_fetched(url: str, atlas: Path) -> bool:
-    return url.split("#")[0] != atlas.as_uri() and not url.startswith("data:")
+    visit = Visit(browser, atlas.as_uri(), viewport={"width": width, "height": 800}, color_scheme=scheme)
+    yield visit.page
+    visit.context.close()
+    assert visit.complaints == []
 
 
 def test_everything_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
@@ -68,6 +43,10 @@ def test_everything_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
         assert box["width"] > 30
     fraction = page.locator("mfrac").first.bounding_box()  # laid out as a fraction, not as a line of text
     assert fraction["height"] > 1.5 * page.locator("math[display=inline]").first.bounding_box()["height"]
+
+
+def test_no_label_is_cut_off(page: Any) -> None:
+    assert cut_labels(page) == []
 
 
 def test_sliders_change_what_is_shown(page: Any) -> None:

@@ -39,6 +39,7 @@ def test_expected_utility_is_the_mean_over_all_candidates(name: str, seed: int) 
         text = texts[hypothesis.ids[0]]
         assert hypothesis.ids[0] == texts.index(text), "the likeliest of equal ones"
         assert hypothesis.score == hypothesis.normalized_score == pytest.approx(means[text])
+        assert hypothesis.model_score == -float(hypothesis.ids[0])
     assert least_risk_first(hypotheses, texts, pairwise_utility(name, "de"), num_best=3) == found[:3]
 
 

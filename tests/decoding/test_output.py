@@ -35,6 +35,9 @@ def test_jsonl_keeps_the_text_as_it_is() -> None:
     found = json.loads(Format("jsonl", num_best=2, scores=True).write(4, LINE, TRANSLATION))
     assert (found["line"], found["source"], found["translation"]) == (5, "ein Haus", "a\thouse\n")
     assert [entry["normalized_score"] for entry in found["nbest"]] == [-0.5, -1.0]
+    assert "model_score" not in found
+    reranked = Translation([Output("a", -1.25, 7.0, 3, model_score=-0.5)])
+    assert json.loads(Format("jsonl", scores=True).write(4, LINE, reranked))["model_score"] == -0.5
 
 
 def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:

@@ -1,34 +1,19 @@
 """The page in a real browser: Debian's Chromium, driven by Playwright, without a network."""
 
-import importlib.util
 import json
-import shutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.page_visits import NEEDS_BROWSER, Visit, cut_labels
 from support.small_runs import HOSTILE
 from translator.report.__main__ import main
 from translator.report.page import report_page
 
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt-get install chromium)"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
-]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +26,10 @@ def report(small_run: Path, small_lstm: Path, tmp_path_factory: pytest.TempPathF
 @pytest.fixture
 def page(browser: Any, report: Path) -> Iterator[Any]:
     """The opened page; at the end, it must have reported no error and requested no other file."""
-    context = browser.new_context(viewport={"width": 1100, "height": 800}, color_scheme="light")
-    opened, complaints = context.new_page(), []
-    opened.on("console", lambda message: complaints.append(message.text))
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("request", lambda request: complaints.append(request.url) if request.url != report.as_uri() else None)
-    opened.goto(report.as_uri())
-    yield opened
-    context.close()
-    assert complaints == []
+    visit = Visit(browser, report.as_uri(), viewport={"width": 1100, "height": 800}, color_scheme="light")
+    yield visit.page
+    visit.context.close()
+    assert visit.complaints == []
 
 
 def shown_lines(page: Any) -> list[int]:
@@ -67,6 +47,17 @@ def test_every_chart_is_drawn_and_hostile_text_does_nothing(page: Any) -> None:
     assert page.evaluate("window.hacked") is None
     page.fill("#sentences-text", "onerror")
     assert page.inner_text("#sentences-list .sentence p.text") == HOSTILE
+
+
+def test_no_label_is_cut_off(browser: Any, report: Path, tmp_path: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    wide = re.sub(r'"points": ?\[\[.*?\]\]', '"points": [[0, 6.5], [150000, 4.5]]', page)
+    (tmp_path / "wide.html").write_text(wide, encoding="utf-8")
+    visit = Visit(browser, (tmp_path / "wide.html").as_uri())
+    assert "150,000" in visit.page.locator("figure.chart[data-kind=line] svg").first.text_content()
+    assert cut_labels(visit.page) == []
+    visit.context.close()
+    assert visit.complaints == []
 
 
 def test_pointing_at_a_curve_shows_its_values(page: Any) -> None:
@@ -106,8 +97,8 @@ def test_many_sentences_are_shown_a_few_at_a_time(browser: Any, report: Path, tm
     figures = json.loads(report.with_suffix(".json").read_text(encoding="utf-8"))
     figures["sentences"] = [{**figures["sentences"][0], "line": line, "random": 25 - line} for line in range(1, 26)]
     (tmp_path / "many.html").write_text(report_page(figures), encoding="utf-8")
-    page = browser.new_page()
-    page.goto((tmp_path / "many.html").as_uri())
+    visit = Visit(browser, (tmp_path / "many.html").as_uri())
+    page = visit.page
     assert shown_lines(page) == list(range(1, 11))
     assert page.is_disabled("#sentences-before")
     page.click("#sentences-after")
@@ -117,7 +108,8 @@ def test_many_sentences_are_shown_a_few_at_a_time(browser: Any, report: Path, tm
     assert page.is_disabled("#sentences-after")
     page.select_option("#sentences-sort", "random")
     assert shown_lines(page) == list(range(25, 15, -1))
-    page.close()
+    visit.context.close()
+    assert visit.complaints == []
 
 
 def test_a_detector_shows_its_sentences(page: Any) -> None:
@@ -156,9 +148,9 @@ def test_light_and_dark(page: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_needs_no_sideways_scrolling_and_text_has_contrast(browser: Any, report: Path, scheme: str) -> None:
-    context = browser.new_context(viewport={"width": 380, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    page.goto(report.as_uri())
+    visit = Visit(browser, report.as_uri(), viewport={"width": 380, "height": 800}, color_scheme=scheme)
+    page = visit.page
+    assert cut_labels(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     for variable in ("text", "muted", "accent"):
         assert contrast(page, variable, "ground") >= 4.5  # WCAG 2, level AA
@@ -166,7 +158,8 @@ def test_a_phone_needs_no_sideways_scrolling_and_text_has_contrast(browser: Any,
         assert contrast(page, variable, "panel") >= 4.5
     for number in range(1, 5):
         assert contrast(page, f"series-{number}", "ground") >= 3  # graphics
-    context.close()
+    visit.context.close()
+    assert visit.complaints == []
 
 
 def contrast(page: Any, first: str, second: str) -> float:

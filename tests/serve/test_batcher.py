@@ -55,6 +55,7 @@ class Recorder:
         prefixes: Sequence[Prefix] | None = None,
         split_sentences: bool = False,
         details: Details | None = None,
+        need_links: bool = False,
         first_line: int = 0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> list[Result]:

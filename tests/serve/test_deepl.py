@@ -19,9 +19,9 @@ def test_texts_are_translated(client: deepl.Translator) -> None:
     two = client.translate_text(["a\nb", "c"], source_lang="DE", target_lang="EN-US")
     assert isinstance(two, list)
     assert [(result.text, result.detected_source_lang) for result in two] == [("A\nB", "DE"), ("C", "DE")]
-    marked = client.translate_text("<p>a</p> c", source_lang="DE", target_lang="EN-GB", tag_handling="html")
+    marked = client.translate_text("<p>a <b>b</b></p> c", source_lang="DE", target_lang="EN-GB", tag_handling="html")
     assert isinstance(marked, deepl.TextResult)
-    assert marked.text == "<p>A</p> C"
+    assert marked.text == "<p>A <b>B</b></p> C"
 
 
 def test_languages_and_usage(client: deepl.Translator, server: RunningServer) -> None:

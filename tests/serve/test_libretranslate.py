@@ -65,9 +65,26 @@ def test_tags_of_html_stay(server: RunningServer) -> None:
     document = '<p class="a">one</p><p><b>two &amp; 3</b>.</p>\n<script>let a = "b"</script><p translate="no">4</p>'
     answer = server.post("/translate", {"q": document, "source": "en", "target": "de", "format": FORMATS[1]})
     assert answer.json["translatedText"] == document.replace("one", "ONE").replace("two", "TWO")
-    refused = server.post("/translate", {"q": "a <b>b</b>", "source": "en", "target": "de", "format": "html"})
+    sentence = 'Press <kbd>x</kbd>, <a href="?a=1&amp;b">then <i>go</i> on</a>.<br>Or <b>not</b>'
+    answer = server.post(
+        "/translate", {"q": sentence, "source": "en", "target": "de", "format": "html", "alternatives": 1}
+    )
+    expected = 'PRESS <kbd>x</kbd>, <a href="?a=1&amp;b">THEN <i>GO</i> ON</a>.<br>OR <b>NOT</b>'
+    assert answer.json["translatedText"] == expected
+    assert answer.json["alternatives"][0].count("<") == sentence.count("<")
+    deep = "<i>a " * 51 + "</i>" * 51
+    refused = server.post("/translate", {"q": deep, "source": "en", "target": "de", "format": "html"})
     assert refused.status == 400
-    assert "(<b>) cannot be translated well" in refused.json["error"]
+    assert refused.json["error"].startswith("format: html with more than 50 inline elements")
+
+
+def test_the_real_client_gets_html_back(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def urlencode_as_html(values: dict[str, str]) -> str:
+        return urlencode(values | {"format": "html"})
+
+    monkeypatch.setattr("urllib.parse.urlencode", urlencode_as_html)  # the client has no parameter for the format
+    found = LibreTranslateAPI(server.url).translate("Guten <b>Morgen</b>,<br>ihr &lt;Hühner&gt;!", "de", "en")
+    assert found == "GUTEN <b>MORGEN</b>,<br>IHR &lt;HÜHNER&gt;!"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from support.servers import copier
 from translator.errors import UserError
 from translator.serve.bodies import Parameters
 from translator.serve.detection import Detector
-from translator.serve.html_text import HtmlText
 from translator.serve.keys import ApiKeys
 from translator.serve.language_names import NAMES, language_name
 from translator.serve.models import Candidate, Catalogue, Result
@@ -23,46 +22,6 @@ def test_joined_lines_are_the_text(text: str) -> None:
     cut = text_lines(text)
     assert cut.joined(cut.lines) == text
     assert not any("\n" in line for line in cut.lines)
-
-
-@pytest.mark.parametrize(
-    ("document", "texts"),
-    [
-        ("plain &lt; text", ["plain < text"]),
-        ("<p>a\n  b</p> <!-- no --> <i>c</i>", ["a b", "c"]),
-        ("<pre>x y</pre><p><code>z</code></p><style>p {}</style>a", ["a"]),
-        ('<div class="b notranslate"><div>x</div>y</div>z', ["z"]),
-        ("<ul><li>one<li>two</ul> – <br>", ["one", "two"]),
-        ("<!doctype html><a title='no'>yes</a><?pi?>", ["yes"]),
-        ("a < b <c", ["a < b <c"]),
-        ("", []),
-    ],
-)
-def test_html_is_cut_into_texts_and_markup(document: str, texts: list[str]) -> None:
-    cut = HtmlText(document)
-    assert cut.texts == texts
-    expected = document.replace("a < b <c", "a &lt; b &lt;c")
-    assert " ".join(cut.joined(cut.texts).split()) == " ".join(expected.split())
-
-
-@pytest.mark.parametrize(
-    ("document", "tag"),
-    [
-        ("a <b>b</b> c", "b"),
-        ("<p><em>a</em> b</p>", "em"),
-        ("press <kbd>x</kbd>", "kbd"),
-        ("<p><b>a</b></p><p><i>b</i>.</p>", None),
-        ("<li><a href='/'>a</a></li> <li><a>b</a></li>", None),
-        ("a<br>b", None),
-        ("<b>a</b>", None),
-    ],
-)
-def test_a_tag_in_the_middle_of_a_sentence_is_noticed(document: str, tag: str | None) -> None:
-    assert HtmlText(document).interrupted_by == tag
-
-
-def test_a_translation_cannot_add_markup() -> None:
-    assert HtmlText("<b> a </b>").joined(["<script>&"]) == "<b> &lt;script&gt;&amp; </b>"
 
 
 def test_confidence_is_that_among_all_languages() -> None:

@@ -68,19 +68,28 @@ def word_attention(attention: Tensor, source_shares: Tensor, target_shares: Tens
     return rows @ attention.to(rows.dtype) @ source_shares.T  # (Wt, Ws)
 
 
-def align_words(
+def link_words(
     source_pieces: Sequence[str], target_pieces: Sequence[str], attention: Tensor, split_words: SplitWords
-) -> tuple[list[tuple[int, int]], int, int]:
-    """For each target word the source word it looks at most: (source, target) pairs, and the numbers of words.
+) -> tuple[list[str], list[str], list[int]]:
+    """The words of both sides, and for each target word the number of the source word it looks at most.
 
-    `attention` is (target pieces, source pieces); rows and columns of EOS must have been left out.
+    `attention` is (target pieces, source pieces); rows and columns of EOS must have been left out. If a side has no
+    words, nothing is linked.
     """
     source_words, source_shares = piece_words(source_pieces, split_words)
     target_words, target_shares = piece_words(target_pieces, split_words)
-    pairs: list[tuple[int, int]] = []
+    links: list[int] = []
     if source_words and target_words:
-        best = word_attention(attention, source_shares, target_shares).argmax(1).tolist()
-        pairs = sorted((source, target) for target, source in enumerate(best))
+        links = word_attention(attention, source_shares, target_shares).argmax(1).tolist()
+    return source_words, target_words, links
+
+
+def align_words(
+    source_pieces: Sequence[str], target_pieces: Sequence[str], attention: Tensor, split_words: SplitWords
+) -> tuple[list[tuple[int, int]], int, int]:
+    """The same as (source, target) pairs, and the numbers of words."""
+    source_words, target_words, links = link_words(source_pieces, target_pieces, attention, split_words)
+    pairs = sorted((source, target) for target, source in enumerate(links))
     return pairs, len(source_words), len(target_words)
 
 

@@ -17,6 +17,7 @@ class Hypothesis(NamedTuple):
     ids: list[int]  # without BOS and EOS
     score: float  # the log-probability of the pieces and of EOS
     normalized_score: float  # the score divided by the length penalty: what hypotheses are ranked by
+    model_score: float | None = None  # the normalised score by the model, where something else decides on the rank
 
 
 def hypothesis(ids: list[int], score: float, normalized_score: float) -> Hypothesis:

@@ -50,6 +50,7 @@ class Output:
     num_pieces: int
     alignment: list[tuple[int, int]] | None = None  # (source word, target word)
     attention: list[AttentionMap] | None = None  # one for each part that the line was translated in
+    model_score: float | None = None  # the normalised score by the model, where something else decided on the rank
 
 
 @dataclass(frozen=True)

@@ -29,4 +29,7 @@ def least_risk_first(
     expected = utility(list(counts)) @ weights / weights.sum()  # (U,)
     order = np.argsort(-expected, kind="stable")[:num_best]
     chosen = [(first[text], float(value)) for text, value in zip(counts, expected, strict=True)]
-    return [Hypothesis(chosen[index][0].ids, chosen[index][1], chosen[index][1]) for index in order]
+    return [
+        Hypothesis(found.ids, value, value, model_score=found.normalized_score)
+        for found, value in (chosen[index] for index in order)
+    ]

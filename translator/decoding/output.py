@@ -77,6 +77,7 @@ class Format:
         description: dict[str, Any] = {"translation": output.text}
         if self.scores:
             description |= {"score": output.score, "normalized_score": output.normalized_score}
+            description |= {"model_score": output.model_score} if output.model_score is not None else {}
         if self.alignments:
             description["alignment"] = to_pharaoh(output.alignment or [])
         return description

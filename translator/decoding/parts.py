@@ -94,6 +94,7 @@ def join(
         texts = tokenizer.decode_target([hypothesis.ids for hypothesis in chosen])
         maps = [_attention_map(part, rank, tokenizer) for part in parts] if split_words or need_attention else []
         mean = sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen)
+        by_model = [hypothesis.model_score for hypothesis in chosen if hypothesis.model_score is not None]
         outputs.append(
             Output(
                 text=joiner.join(text for text in texts if text),
@@ -102,6 +103,7 @@ def join(
                 num_pieces=sum(len(hypothesis.ids) for hypothesis in chosen),
                 alignment=join_alignments(maps, split_words, num_tags) if split_words else None,
                 attention=maps if need_attention else None,
+                model_score=sum(by_model) / len(by_model) if by_model else None,
             )
         )
     left_by_engine = any(part.left_by_engine for part in parts)

@@ -64,4 +64,9 @@ class Reranker:
         """The hypotheses of a sentence by their new scores; equal ones stay in order."""
         scores = features @ self.weights  # (N,)
         order = np.argsort(-scores, kind="stable")
-        return [hypotheses[index]._replace(normalized_score=float(scores[index])) for index in order]
+        return [
+            hypotheses[index]._replace(
+                normalized_score=float(scores[index]), model_score=hypotheses[index].normalized_score
+            )
+            for index in order
+        ]

@@ -16,7 +16,11 @@ class Kind(StrEnum):
 @dataclass
 class AugmentOptions(Options):
     keep_share: float = option(
-        1.0, "keep this share of the pairs, those with the best normalised scores", above=0, maximum=1, metavar="P"
+        1.0,
+        "keep this share of the pairs, those with the best normalised log-probabilities",
+        above=0,
+        maximum=1,
+        metavar="P",
     )
     min_score: float | None = option(
         None, "drop translations with a normalised log-probability below this, such as -1.5", metavar="X"

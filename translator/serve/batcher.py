@@ -180,6 +180,7 @@ class Batcher:
             prefixes=prefixes if any(prefixes) else None,
             split_sentences=task.split_sentences,
             details=task.details,
+            need_links=task.need_links,
             first_line=batch[0].start,
             interrupted=lambda: all(share.job.cancelled for share in batch),
         )

@@ -81,6 +81,7 @@ class ExportedModel:
         prefixes: Sequence[Prefix] | None = None,
         split_sentences: bool = False,
         details: Details | None = None,
+        need_links: bool = False,
         first_line: int = 0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> list[Result]:

@@ -18,6 +18,7 @@ class Task:
     options: SearchOptions
     split_sentences: bool = False
     details: Details | None = None
+    need_links: bool = False
 
 
 class Job:

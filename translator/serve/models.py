@@ -9,9 +9,18 @@ from translator.schema.decode import SearchOptions
 from translator.serve.refusals import Refusal
 
 
+class WordLinks(NamedTuple):
+    """For each word of a translation the number of the source word that the model looked at most."""
+
+    source: list[str]
+    target: list[str]
+    links: list[int]
+
+
 class Candidate(NamedTuple):
     text: str
     score: float  # log-probability, or the expected utility with minimum Bayes risk
+    links: WordLinks | None = None  # on request, where the model can tell
 
 
 @dataclass(frozen=True)
@@ -23,9 +32,12 @@ class Result:
     num_pieces: int = 0  # of the best translation
     details: dict[str, Any] | None = None  # of `translator.inspection`, on request
 
-    def text(self, rank: int = 0) -> str:
+    def candidate(self, rank: int) -> Candidate:
         """The translation of this rank, or the last one if there are fewer."""
-        return self.candidates[min(rank, len(self.candidates) - 1)].text
+        return self.candidates[min(rank, len(self.candidates) - 1)]
+
+    def text(self, rank: int = 0) -> str:
+        return self.candidate(rank).text
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,7 @@ class Model(Protocol):
         prefixes: Sequence[Prefix] | None = None,
         split_sentences: bool = False,
         details: Details | None = None,
+        need_links: bool = False,
         first_line: int = 0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> list[Result]: ...

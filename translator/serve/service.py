@@ -108,13 +108,6 @@ class Service:
         self.check_texts(texts)
         choices = [self.choose(text, source, target) for text in texts]
         documents = [HtmlText(text) if is_html else None for text in texts]
-        for document in documents:
-            if document is not None and document.interrupted_by:
-                raise Refusal(
-                    400,
-                    f"format: html with a tag in the middle of a sentence (<{document.interrupted_by}>) cannot be "
-                    "translated well; leave such tags out, or send text",
-                )
         cut = [
             TextLines(document.texts, []) if document else text_lines(text)
             for document, text in zip(documents, texts, strict=True)
@@ -123,8 +116,9 @@ class Service:
         for (model, _), part in zip(choices, cut, strict=True):
             lines.setdefault(model, []).extend(part.lines)
         split = self.split_sentences if split_sentences is None else split_sentences
+        need_links = any(document is not None and document.needs_links for document in documents)
         jobs = {
-            model: Job(Task(model, self._with_alternatives(model, num_alternatives), split), own)
+            model: Job(Task(model, self._with_alternatives(model, num_alternatives), split, need_links=need_links), own)
             for model, own in lines.items()
         }
         async with self.queued(list(jobs.values()), texts) as deadline, asyncio.timeout_at(deadline):
@@ -132,8 +126,11 @@ class Service:
         answers = []
         for (model, detected), part, document in zip(choices, cut, documents, strict=True):
             results = list(islice(collected[model], len(part.lines)))
-            ranks = [[result.text(rank) for result in results] for rank in range(1 + num_alternatives)]
-            whole = [document.joined(rank) if document else part.joined(rank) for rank in ranks]
+            ranks = [[result.candidate(rank) for result in results] for rank in range(1 + num_alternatives)]
+            whole = [
+                document.joined(rank, model.joiner) if document else part.joined([found.text for found in rank])
+                for rank in ranks
+            ]
             others = [text for text in dict.fromkeys(whole[1:]) if text != whole[0]]
             answers.append(Answer(whole[0], others, model, detected))
         return answers

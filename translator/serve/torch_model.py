@@ -8,7 +8,8 @@ import torch
 
 from translator.api import Translator
 from translator.data.tokenizer import Tokenizer
-from translator.decoding.interfaces import Translation
+from translator.decoding.alignment import link_words
+from translator.decoding.interfaces import AttentionMap, Translation
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.output import one_line
 from translator.decoding.segments import split_sentences
@@ -18,7 +19,7 @@ from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
-from translator.serve.models import Candidate, Details, Prefix, Result
+from translator.serve.models import Candidate, Details, Prefix, Result, WordLinks
 
 
 class TorchModel:
@@ -49,6 +50,7 @@ class TorchModel:
         prefixes: Sequence[Prefix] | None = None,
         split_sentences: bool = False,
         details: Details | None = None,
+        need_links: bool = False,
         first_line: int = 0,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> list[Result]:
@@ -60,8 +62,9 @@ class TorchModel:
             both = enumerate(zip(lines, prefixes, strict=True), start=first_line)
             return [self._inspect(line, prefix, details, number) for number, (line, prefix) in both]
         texts = [prefix if isinstance(prefix, str) else " ".join(prefix) for prefix in prefixes]
-        found = translator.translate_fully(lines, prefixes=texts if any(texts) else None, first_line=first_line)
-        return [_result(translation) for translation in found]
+        forced = texts if any(texts) else None
+        found = translator.translate_fully(lines, prefixes=forced, need_attention=need_links, first_line=first_line)
+        return [self._result(translation) for translation in found]
 
     def _inspect(self, line: str, prefix: Prefix, details: Details, number: int) -> Result:
         shown = inspect_line(
@@ -78,10 +81,30 @@ class TorchModel:
         num_target = sum(len(segment["hypotheses"][0]["pieces"]) - 1 for segment in shown["segments"])
         return Result(candidates, num_source, num_target, shown)
 
+    def _result(self, translation: Translation) -> Result:
+        candidates = [
+            Candidate(one_line(output.text), output.score, self._links(output.attention))
+            for output in translation.outputs
+        ]
+        return Result(candidates, translation.num_source_pieces, translation.outputs[0].num_pieces)
 
-def _result(translation: Translation) -> Result:
-    candidates = [Candidate(one_line(output.text), output.score) for output in translation.outputs]
-    return Result(candidates, translation.num_source_pieces, translation.outputs[0].num_pieces)
+    def _links(self, maps: Sequence[AttentionMap] | None) -> WordLinks | None:
+        """The links of all parts of a line; their words are numbered through."""
+        if not maps:
+            return None
+        joined = WordLinks([], [], [])
+        num_tags = len(self.translator.source_tags)
+        for source_pieces, target_pieces, weights in maps:
+            source, target, links = link_words(
+                source_pieces[num_tags:-1],
+                target_pieces[:-1],
+                weights[:-1, num_tags:-1],
+                self.translator.split_words,
+            )
+            joined.links.extend(len(joined.source) + link for link in links)
+            joined.source.extend(source)
+            joined.target.extend(target)
+        return joined if len(joined.links) == len(joined.target) else None
 
 
 def load_models(

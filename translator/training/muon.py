@@ -1,5 +1,6 @@
 """Muon: the momentum of every matrix is orthogonalised before it is applied (Jordan et al. 2024).
 
+It is for the matrices of linear maps; embeddings, biases and norms keep AdamW.
 torch.optim.Muon takes one matrix at a time and computes in bfloat16, which most CPUs only emulate; here all blocks of
 one shape are multiplied as one batch, in the precision of the weights.
 """

@@ -1,7 +1,6 @@
 """Adam, AdamW and Muon, with weight decay only where it belongs."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import nn
@@ -26,16 +25,10 @@ def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Para
 def build_optimizer(
     model: nn.Module, *, name: str, learning_rate: float, betas: Sequence[float], eps: float, weight_decay: float
 ) -> torch.optim.Optimizer:
-    """`name` is adamw (decay decoupled from the gradient, Loshchilov and Hutter 2019), adam (decay added) or muon.
-
-    Muon is for the matrices that decay; embeddings, biases and norms keep AdamW.
-    """
+    """`name` is adamw (decay decoupled from the gradient, Loshchilov and Hutter 2019), adam (decay added) or muon."""
     decayed, others = split_parameters(model)
-    groups: list[dict[str, Any]] = [
-        {"params": decayed, "weight_decay": weight_decay, "orthogonalize": name == "muon"},
-        {"params": others, "weight_decay": 0.0, "orthogonalize": False},
-    ]
-    groups = [group for group in groups if group["params"]]
+    chosen = [(parameters, decay) for parameters, decay in ((decayed, weight_decay), (others, 0.0)) if parameters]
+    groups = [{"params": some, "weight_decay": decay, "orthogonalize": some is decayed} for some, decay in chosen]
     fused = next(model.parameters()).device.type in FUSED_DEVICES
     optimizers: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "muon": Muon}
     return optimizers[name](groups, lr=learning_rate, betas=(betas[0], betas[1]), eps=eps, fused=fused)

@@ -1,4 +1,4 @@
-"""A browser, and a server whose models copy or know a few sentences by heart."""
+"""A server whose models copy or know a few sentences by heart."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from support.exported_runs import SMALL, make_run
 from support.fake_models import ByteTokenizer, CopyModel
-from support.page_visits import CHROMIUM, FLAGS, Visit
+from support.page_visits import Visit
 from support.servers import RunningServer, running
 from translator import Translator
 from translator.decoding.line_translator import LineTranslator
@@ -17,16 +17,6 @@ from translator.ids import NUM_SPECIAL
 from translator.languages import alignment_tokens
 from translator.schema.model import TransformerConfig
 from translator.serve.torch_model import TorchModel
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 class PlainTokenizer(ByteTokenizer):

@@ -4,12 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from support.page_visits import FAILED, LINE, NEEDS_BROWSER, Visit
 from support.servers import RunningServer, copier, running
 from support.small_runs import HOSTILE
 from translator import Translator
+from translator.export import ctranslate2
 from translator.inspection.inspect import inspect_line
+from translator.runs.loading import load_run
+from translator.serve.exported_model import ExportedModel
 from translator.serve.offline_page import OfflinePage
 
 pytestmark = NEEDS_BROWSER
@@ -52,6 +56,31 @@ def test_a_model_without_details_still_translates(browser: Any, site: RunningSer
     assert ["details" in question for question in visit.questions] == [True, False, False]
     visit.context.close()
     assert all(FAILED in complaint for complaint in visit.complaints)
+
+
+def test_details_are_left_out_only_for_the_languages_of_an_exported_model(
+    browser: Any, run: Path, tmp_path: Path
+) -> None:
+    ctranslate2.write(load_run(run, torch.device("cpu")), tmp_path)
+    with running([ExportedModel(tmp_path, num_threads=1), copier("en", "fr")]) as both:
+        visit = Visit(browser, f"{both.url}/#text=She+sings.&pair=en%3Ede")
+        visit.page.wait_for_selector("#message:not([hidden])", timeout=60_000)
+        assert "has no details to show" in visit.page.inner_text("#message")
+        assert visit.page.inner_text("#translation")
+        visit.page.select_option("#pair", "en>fr")
+        visit.expect("SHE SINGS.")
+        assert not visit.page.is_visible("#message")
+        assert visit.units("source") == ["She", "sings."]
+        assert visit.page.is_visible("#heads")
+        visit.page.select_option("#pair", "en>de")
+        visit.page.wait_for_selector("#message:not([hidden])", timeout=60_000)
+        assert not visit.page.is_visible("#result")
+        visit.type("She sings.\nWe see the sea.")
+        visit.page.wait_for_selector("#translation p:nth-child(2):not(:empty)", timeout=60_000)
+        asked = [(question["target"], "details" in question) for question in visit.questions]
+        assert asked == [("de", True), ("de", False), ("fr", True), ("de", False)]
+        visit.context.close()
+        assert all(FAILED in complaint for complaint in visit.complaints)
 
 
 def test_a_server_that_goes_away_and_comes_back(browser: Any, site: RunningServer) -> None:

@@ -110,6 +110,20 @@ const Charts = (() => {
     drawing.append(shape("text", { x: (MARGIN.left + width - MARGIN.right) / 2, y: height - 6, class: "label middle" }, spec.x));
   }
 
+  // Moves, or squeezes, labels that would be cut off at an edge of the drawing, which must be part of the page, so that they have a size.
+  function fit(drawing) {
+    const frame = drawing.getBoundingClientRect();
+    for (const text of drawing.querySelectorAll("text.middle:not([transform])")) {
+      if (text.getBoundingClientRect().width > frame.width) { // on a phone
+        text.setAttribute("textLength", frame.width - 2);
+        text.setAttribute("lengthAdjust", "spacingAndGlyphs");
+      }
+      const box = text.getBoundingClientRect();
+      const shift = Math.min(0, frame.right - box.right) || Math.max(0, frame.left - box.left);
+      if (shift) text.setAttribute("dx", shift.toFixed(1));
+    }
+  }
+
   function canvasFor(plot, spec, height) {
     const width = Math.max(260, plot.clientWidth);
     const drawing = shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spec.title });
@@ -190,6 +204,7 @@ const Charts = (() => {
         .map(([name, point]) => `${name}: ${format(point[1], spec)}${point[0] === places[i] ? "" : ` (at ${at(point[0])})`}`)],
     });
     plot.append(...(spec.series.length > 1 ? [legend(spec.series.map((one) => one.name), spec.series.map((one, n) => one.colour ?? n))] : []), drawing);
+    fit(drawing);
   }
 
   function bars(plot, spec) {
@@ -233,6 +248,7 @@ const Charts = (() => {
       describe: (i) => [`${spec.x} ${spec.categories[i]}`, ...spec.series.map((one) => `${one.name}: ${format(one.values[i], spec)}`), ...(spec.notes[i] ? [spec.notes[i]] : [])],
     });
     plot.append(...(spec.series.length > 1 ? [legend(spec.series.map((one) => one.name))] : []), drawing);
+    fit(drawing);
   }
 
   function heatmap(plot, spec) {
@@ -288,6 +304,7 @@ const Charts = (() => {
       },
     });
     plot.append(make("div", { class: "scroll" }, drawing));
+    fit(drawing);
   }
 
   // ---- attention of all layers and heads ----
@@ -371,5 +388,5 @@ const Charts = (() => {
     });
   }
 
-  return { make, shape, format, ticks, interactive, heads, kinds, MARGIN, draw, drawAll, show, hide };
+  return { make, shape, format, ticks, interactive, fit, heads, kinds, MARGIN, draw, drawAll, show, hide };
 })();

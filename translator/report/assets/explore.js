@@ -1,7 +1,7 @@
 "use strict";
 // Two more kinds of charts: pictures of large grids, and sliders between precomputed charts.
 (() => {
-  const { make, shape, format, ticks, interactive, kinds, hide, MARGIN } = Charts;
+  const { make, shape, format, ticks, interactive, fit, kinds, hide, MARGIN } = Charts;
 
   // A picture of many cells: `packed` has two bytes for each, from `low` (0) to `high` (65535), the higher byte first.
   // Negative values have a colour of their own; zero has the colour of the background.
@@ -64,6 +64,7 @@
       describe: (i) => [`${spec.y} ${name(spec.rowNames, Math.floor(i / columns))}, ${spec.x} ${name(spec.columnNames, i % columns)}`, format(value(Math.floor(i / columns), i % columns), spec)],
     });
     plot.append(make("div", { class: "scroll" }, drawing));
+    fit(drawing);
   }
 
   // A slider between precomputed charts: `frames` are {label, note, panels}, and a panel is what

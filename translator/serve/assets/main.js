@@ -30,7 +30,7 @@
         lines = await Service.translate(own, { ...asked, wanted: own.map((_, n) => (n === chosen ? [...state.open].sort() : [])) });
         render();
       }
-      say(Service.note());
+      say(Service.note(asked.pair));
       find("translation").classList.remove("waiting");
     } catch (error) {
       if (error.name === "AbortError") return undefined; // a newer request is on its way

@@ -5,8 +5,8 @@ const Service = (() => {
   const NUM_RUNNERS_UP = 5;
   const MOST_KEPT = 300; // lines whose answers are remembered
   const kept = new Map();
+  const withoutDetails = new Set(); // pairs of languages whose model, an exported one, has none to show
   let running = null;
-  let hasDetails = true; // an exported model translates, but has no details to show
 
   // What went wrong, in words; `retry` is the number of seconds after which to try again automatically.
   class Problem extends Error {
@@ -36,7 +36,7 @@ const Service = (() => {
     throw new Problem(`The server failed: ${reason}.`);
   }
 
-  function ask(text, { pair, key, prefixes, wanted }, signal) {
+  function ask(text, { pair, key, prefixes, wanted }, hasDetails, signal) {
     const [source, target] = pair.split(">");
     const body = !hasDetails ? { text, source, target } : {
       text, source, target,
@@ -50,8 +50,9 @@ const Service = (() => {
 
   // The details of each of these lines or, without details, only the translations.
   async function look(lines, own, signal) {
+    const hasDetails = !withoutDetails.has(own.pair);
     try {
-      const answer = await ask(lines.join("\n"), own, signal);
+      const answer = await ask(lines.join("\n"), own, hasDetails, signal);
       if (!hasDetails) {
         const texts = answer.text.split("\n");
         return lines.map((line, n) => ({ source: line, text: texts[n] ?? "", segments: [] }));
@@ -60,7 +61,7 @@ const Service = (() => {
       return (answer.sentences ?? []).map((sentence) => sentence.details);
     } catch (error) {
       if (!error.isAboutDetails || !hasDetails) throw error;
-      hasDetails = false;
+      withoutDetails.add(own.pair);
       return look(lines, own, signal);
     }
   }
@@ -108,7 +109,7 @@ const Service = (() => {
     return { pairs, needsKey: Boolean(own.keyRequired), pair: pairs.some(([value]) => value === first) ? first : pairs[0]?.[0] };
   }
 
-  const note = () => (hasDetails ? "" : "This server has an exported model, which translates but has no details to show.");
+  const note = (pair) => (withoutDetails.has(pair) ? "This is an exported model, which translates but has no details to show." : "");
 
   return { translate, settings, note, Problem };
 })();
