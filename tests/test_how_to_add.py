@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support import warm_python
 from support.processes import environment
 
 REPOSITORY = Path(__file__).parents[1]
@@ -35,13 +36,12 @@ def test_the_change_applies_and_works(name: str, tmp_path: Path) -> None:
     for folder in ("translator", "configs"):
         shutil.copytree(REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "change.diff").write_text(diff, encoding="utf-8")
-    run = [sys.executable, "-c", use]
-    assert subprocess.run(run, cwd=tmp_path, env=path_to(tmp_path), capture_output=True).returncode, (
-        "it works without the change"
-    )
+    assert warm_python.run(use, cwd=tmp_path).returncode, "it works without the change"
     applied = subprocess.run(["git", "apply", "change.diff"], cwd=tmp_path, capture_output=True, text=True)
     assert applied.returncode == 0, applied.stderr
-    used = subprocess.run(run, cwd=tmp_path, env=path_to(tmp_path), capture_output=True, text=True)
+    used = subprocess.run(
+        [sys.executable, "-c", use], cwd=tmp_path, env=path_to(tmp_path), capture_output=True, text=True
+    )
     assert used.returncode == 0, used.stderr
 
 
