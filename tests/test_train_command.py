@@ -46,7 +46,7 @@ def command(folder: Path, module: str, *arguments: str) -> subprocess.CompletedP
 def warm_command(folder: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The same without waiting for the imports."""
     code = f"import sys; from translator.{module} import main; sys.exit(main())"
-    return warm_python.run(code, *arguments, cwd=folder)
+    return warm_python.run(code, *arguments, cwd=folder, timeout=600)  # on a busy machine
 
 
 @pytest.fixture(scope="module")
