@@ -157,16 +157,18 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
-def test_translating_loads_nothing_that_only_training_needs(use: str, transformer: Path, tmp_path: Path) -> None:
+def test_translating_loads_nothing_that_only_training_needs(transformer: Path, tmp_path: Path) -> None:
+    """One process uses it in all ways, one after another, and says each time what is loaded by then."""
     (tmp_path / "in.txt").write_text("A dog reads.\n", encoding="utf-8")
-    show = "print('\\n', *sys.modules)"
-    code = f"import sys; run, text = sys.argv[1:]; {USES[use]}; {show}"
+    code = "import sys; run, text = sys.argv[1:]; "
+    code += "; ".join(f"{use}; print('\\nloaded by {name}:', *sys.modules)" for name, use in USES.items())
     command = [sys.executable, "-c", code, str(transformer), str(tmp_path / "in.txt")]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    loaded = {name.split(".")[0] for name in output.splitlines()[-1].split()}
-    assert {"torch", "sentencepiece", "translator"} <= loaded
-    assert not OF_TRAINING & loaded
+    for name in USES:
+        (line,) = [line for line in output.splitlines() if line.startswith(f"loaded by {name}: ")]
+        loaded = {module.split(".")[0] for module in line.partition(": ")[2].split()}
+        assert {"torch", "sentencepiece", "translator"} <= loaded
+        assert not OF_TRAINING & loaded, name
 
 
 @pytest.mark.parametrize(

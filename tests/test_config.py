@@ -118,32 +118,33 @@ def test_every_option_has_help_and_every_number_a_range(schema: type[Options]) -
 
 
 def test_a_configuration_from_before_an_option_existed_is_still_read(tmp_path: Path) -> None:
-    old = OmegaConf.create(to_yaml(composed("decode=greedy")))
+    old = OmegaConf.create(to_yaml(configuration("decode=greedy")))
     for name in ("num_hypotheses", "forbid", "sample", "temperature", "top_k", "top_p", "seed"):
         del old.decode[name]
     OmegaConf.save(old, tmp_path / "config.yaml")
-    assert load_file(tmp_path / "config.yaml") == composed("decode=greedy")
+    assert load_file(tmp_path / "config.yaml") == configuration("decode=greedy")
     assert composed(f"resume={tmp_path}", "decode.top_k=3").decode == SearchOptions(beam_size=1, top_k=3)
 
 
 def test_all_spellings_of_a_group_choice() -> None:
-    assert composed().model.kind == "transformer"
+    usual = configuration()
+    assert usual.model.kind == "transformer"
     for spelling in ("model=lstm", "+model=lstm", "++model=lstm"):
         assert composed(spelling).model.kind == "lstm"
-    assert composed("+model=transformer").model == composed().model
+    assert composed("+model=transformer").model == usual.model
 
 
 def test_multirun_runs_every_combination() -> None:
-    configs = cli.main(lambda config: config, ["--multirun", "+model=lstm,transformer", "seed=1,2,3"])
+    configs = cli.main(lambda config: config, ["--multirun", "+model=lstm,transformer", "seed=1,2"])
     assert [(config.model.kind, config.seed) for config in configs] == [
-        (kind, seed) for kind in ("lstm", "transformer") for seed in (1, 2, 3)
+        (kind, seed) for kind in ("lstm", "transformer") for seed in (1, 2)
     ]
 
 
 def test_values_may_refer_to_each_other() -> None:
     config = composed("run_dir=runs/${model.kind}-${seed}", "seed=4", "data.seed=${seed}")
     assert config.run_dir == "runs/transformer-4"
-    assert config.data == composed("data.seed=4").data
+    assert config.data == configuration("data.seed=4").data
 
 
 def test_multirun_is_refused_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +231,7 @@ def test_cfg_job_prints_the_composed_configuration(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["lstm", "transformer"])
 def test_saved_configuration_is_read_back_unchanged(tmp_path: Path, model: str) -> None:
-    config = composed(f"model={model}", "trainer.max_time=20m", *TEXT, "data.train=[a,b]")
+    config = configuration(f"model={model}", "trainer.max_time=20m", *TEXT, "data.train=[a,b]")
     save_file(config, tmp_path / "config.yaml")
     assert load_file(tmp_path / "config.yaml") == config
 
@@ -238,7 +239,7 @@ def test_saved_configuration_is_read_back_unchanged(tmp_path: Path, model: str) 
 def test_a_resumed_run_keeps_its_configuration_except_for_overrides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = composed("model=lstm", "model.hidden_size=32", "seed=5", f"run_dir={tmp_path}")
+    config = configuration("model=lstm", "model.hidden_size=32", "seed=5", f"run_dir={tmp_path}")
     save_file(config, tmp_path / "config.yaml")
     resumed = composed(f"resume={tmp_path}", "trainer.max_updates=99")
     assert resumed.model == config.model
@@ -255,9 +256,16 @@ def test_a_resumed_run_keeps_its_configuration_except_for_overrides(
     assert "no run is there" in refusal(f"resume={tmp_path / 'nowhere'}")
 
 
+@pytest.fixture(scope="module")
+def saved_content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("saved") / "config.yaml"
+    save_file(configuration("model=lstm"), path)
+    return path.read_bytes()
+
+
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    save_file(configuration("model=lstm"), tmp_path / "config.yaml")
+def saved(saved_content: bytes, tmp_path: Path) -> Path:
+    (tmp_path / "config.yaml").write_bytes(saved_content)
     return tmp_path / "config.yaml"
 
 

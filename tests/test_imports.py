@@ -1,6 +1,7 @@
 """The direction of imports, from commands down to kernels, as drawn in docs/architecture.md."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,7 @@ OWNERS = {
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -4,6 +4,7 @@ import ast
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -32,16 +33,21 @@ def modules() -> Iterator[str]:
 MODULES = sorted(modules())
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
 def is_empty(name: str) -> bool:
     """Whether a module has only a docstring, like most `__init__.py` files."""
     path = Path(str(importlib.import_module(name).__file__))
-    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    statements = parsed(path.read_text(encoding="utf-8")).body
     return all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in statements)
 
 
 def names_in(source: str) -> Iterator[str]:
     """The modules that a program imports or runs: ["-m", "NAME"], in a list or as arguments of a call."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -82,7 +88,7 @@ def test_tests_import_no_other_tests(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     others = [name for name in names_in(source) if name.split(".")[0].startswith("test_")]
     assert not others, f"{', '.join(others)}: what tests share belongs in tests/support"
-    paths = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute) and node.attr == "path"]
+    paths = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Attribute) and node.attr == "path"]
     assert not any(isinstance(node.value, ast.Name) and node.value.id == "sys" for node in paths), (
         "sys.path stays as it is: pythonpath in pyproject.toml and support.processes.environment() see to imports"
     )

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -15,6 +15,7 @@ from translator.build import checks
 from translator.build.checks import check_config
 from translator.build.preflight import check_memory
 from translator.config import SCHEMAS, Config, RunOptions, load
+from translator.config import _load_group as load_group
 from translator.errors import UserError
 from translator.schema.options import Options
 from translator.training import memory
@@ -46,11 +47,21 @@ def cases() -> list[tuple[str, str, str, bool]]:
     ]
 
 
+@functools.cache
+def unchanged(overrides: tuple[str, ...]) -> Config:
+    return configuration(*overrides)
+
+
 def loaded(group: str, kind: str, option: str, value: Any) -> Config:
-    config = composed_values(*NEEDED.get(kind, [f"{group}={kind}"] if kind else []))
+    """As `load` does it; the groups that are as they were are loaded once for all values."""
+    overrides = NEEDED.get(kind, [f"{group}={kind}"] if kind else [])
+    config = composed_values(*overrides)
     *path, name = option.split(".")
     functools.reduce(dict.__getitem__, path, config)[name] = value
-    return load(DictConfig(config))
+    if not group:
+        return load(DictConfig(config))
+    own = load_group(group, DictConfig({group: config[group]}))
+    return replace(unchanged(tuple(overrides)), **{group: own})
 
 
 def test_the_cases_cover_all_groups() -> None:

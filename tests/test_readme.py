@@ -15,7 +15,10 @@ from translator.demo import generate
 
 REPOSITORY = Path(__file__).parents[1]
 SMALL = ["model=transformer_tiny", "model.encoder_layers=1", "model.decoder_layers=1", "model.model_size=32"]
-QUICK = ["trainer=smoke", "trainer.max_updates=2", "trainer.num_samples=0", "decode=greedy", "tokenizer.vocab_size=500"]
+QUICK = [
+    *("trainer=smoke", "trainer.max_updates=2", "trainer.num_samples=0", "trainer.report=false"),
+    *("decode=greedy", "tokenizer.vocab_size=500"),
+]
 LANGUAGES = {"en": "english", "de": "german"}
 
 
@@ -95,13 +98,17 @@ def test_text_files(run: Callable[..., int], capsys: pytest.CaptureFixture[str])
     assert "200 pairs read, 200 kept" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", inline_options(), ids=lambda options: options[0])
 def test_other_training_files(run: Callable[..., int], options: list[str]) -> None:
     kept = [option for option in TEXT if not option.startswith("data.train=")]
     assert run(*kept, *options) == 0
 
 
-@pytest.mark.parametrize(("path", "ending"), [("parquet", "parquet"), ("json", "jsonl"), ("csv", "csv")])
+OTHER_FORMATS = [pytest.param(*names, marks=pytest.mark.slow) for names in (("json", "jsonl"), ("csv", "csv"))]
+
+
+@pytest.mark.parametrize(("path", "ending"), [("parquet", "parquet"), *OTHER_FORMATS])
 def test_local_files_of_the_datasets_library(run: Callable[..., int], path: str, ending: str) -> None:
     arguments = [word.replace("data.path=parquet", f"data.path={path}") for word in PARQUET]
     assert run(*(word.replace(".parquet", f".{ending}") for word in arguments)) == 0

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from support.configurations import configuration
-from translator import cli, compare, evaluate, translate
+from translator import compare, evaluate, translate
 from translator.config import load_file, save_file
 from translator.data.tokenizer import Tokenizer
 from translator.decoding.hypotheses import Hypothesis
@@ -168,7 +168,7 @@ def test_numbers_out_of_range_are_refused_wherever_they_come_from(
     field: "Field[Any]", value: Any, remedy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(UserError) as error:
-        cli.main(lambda config: config, [f"decode.{field.name}={value}"])
+        configuration(f"decode.{field.name}={value}")
     assert f"decode.{field.name}={value}: " in str(error.value)
     assert remedy in str(error.value)
 

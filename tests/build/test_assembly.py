@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from translator import cli
+from support.configurations import configuration
 from translator.build.data import PreparedData, build_loader, prepare_data
 from translator.build.run_directory import claim_run_directory
 from translator.build.training import build_trainer, teacher_forcing_of
@@ -34,11 +34,9 @@ CPU = Execution(torch.device("cpu"))
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     folder = tmp_path_factory.mktemp("assembly")
-    configs: list[Config] = []
     options = ["experiment=smoke", f"data.folder={folder / 'demo'}", f"data.cache_dir={folder / 'cache'}"]
     sizes = ["data.num_train=120", "data.num_valid=8", "data.num_test=8", "data.num_processes=1"]
-    cli.main(configs.append, [*options, *sizes, "trainer.max_updates=7", "optim.clip_norm=0.5"])
-    return configs[0]
+    return configuration(*options, *sizes, "trainer.max_updates=7", "optim.clip_norm=0.5")
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +141,9 @@ def test_trainer_has_the_options_of_the_configuration(config: Config, data: Prep
 
 
 def test_teacher_forcing_follows_the_schedule_of_the_model(config: Config) -> None:
-    configs: list[Config] = []
     schedule = ["schedule=linear", "ratio=1.0", "final_ratio=0.5", "updates=10"]
-    cli.main(configs.append, ["model=lstm_small", *(f"model.teacher_forcing.{one}" for one in schedule)])
-    assert [teacher_forcing_of(configs[0].model)(update) for update in (0, 5, 10, 99)] == [1.0, 0.75, 0.5, 0.5]
+    scheduled = configuration("model=lstm_small", *(f"model.teacher_forcing.{one}" for one in schedule))
+    assert [teacher_forcing_of(scheduled.model)(update) for update in (0, 5, 10, 99)] == [1.0, 0.75, 0.5, 0.5]
     assert teacher_forcing_of(config.model)(99) == 1.0
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from support.configurations import configuration
 from support.small_runs import TEST, make_small_run, write_corpora
-from translator import cli, train
+from translator import train
 from translator.build import end_report
 from translator.build.data import PreparedData
 from translator.build.end_report import EndReport, KeptTranslations, reserved_seconds
@@ -33,9 +34,7 @@ def trained(folder: Path, *options: str, with_test: bool = True) -> Path:
     data = [f"data.{split}={folder / 'corpora' / split}" for split in splits]
     run_dir = folder / "run"
     cache = f"data.cache_dir={folder / 'cache'}"
-    (config,) = configs = cli.main(lambda config: config, [*SMALL, *data, cache, f"run_dir={run_dir}", *options]) or []
-    assert configs
-    train.run(config)
+    train.run(configuration(*SMALL, *data, cache, f"run_dir={run_dir}", *options))
     return run_dir
 
 

@@ -3,11 +3,10 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from translator import cli
+from support.configurations import configuration
 from translator.build.run_directory import continue_run, decide_resume, is_complete
 from translator.config import Config, save_file
 from translator.errors import UserError
@@ -19,10 +18,6 @@ from translator.training.distributed import Ranks
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def configuration(*arguments: str) -> Config:
-    return cast(Config, cli.main(lambda config: config, list(arguments))[0])
 
 
 def make_run(name: str, config: Config, age: int = 0, is_finished: bool = False) -> RunDirectory:

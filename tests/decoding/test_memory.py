@@ -32,15 +32,24 @@ class PeakBytes(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.alive = WeakTensorKeyDictionary()
+        self.counted: dict[int, int] = {}  # address to size of all storages in `bound`
+        self.bound = 0  # at least the bytes held now: what has been freed since the last sum is still in it
         self.peak = 0
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = function(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor):
-                self.alive[leaf] = leaf.untyped_storage().nbytes()
-        storages = {tensor.untyped_storage().data_ptr(): size for tensor, size in self.alive.items()}
-        self.peak = max(self.peak, sum(storages.values()))
+                storage = leaf.untyped_storage()
+                address, size = storage.data_ptr(), storage.nbytes()
+                self.alive[leaf] = size
+                if self.counted.get(address) != size:
+                    self.counted[address] = size
+                    self.bound += size
+        if self.bound > self.peak:
+            self.counted = {tensor.untyped_storage().data_ptr(): size for tensor, size in self.alive.items()}
+            self.bound = sum(self.counted.values())
+            self.peak = max(self.peak, self.bound)
         return result
 
 

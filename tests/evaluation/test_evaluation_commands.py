@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from support.processes import environment
+from support.warm_python import Program
 from translator import compare, compare_files, evaluate, evaluate_files
 from translator.errors import UserError
 from translator.evaluation.texts import guess_language, length_classes
@@ -172,20 +173,21 @@ def test_a_translation_does_not_overwrite_an_input(folder: Path, capsys: pytest.
     assert "--json new.de: is also written by --output new.de" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("command", "redirection", "message"),
-    [
-        ("evaluate --hypothesis out.de", ">/dev/full", "cannot be written (No space left on device)"),
-        ("evaluate --hypothesis out.de", ">&-", "is closed; name a file to write to"),
-        ("compare out.de other.de", "--json - >/dev/full", "cannot be written (No space left on device)"),
-    ],
-)
-def test_a_standard_output_that_cannot_be_written_gets_one_line(
-    folder: Path, command: str, redirection: str, message: str
-) -> None:
-    line = f"{sys.executable} -m translator.{command} --reference ref.de --bootstrap 2 {redirection}"
+@pytest.mark.parametrize("command", ["evaluate --hypothesis out.de", "compare out.de other.de --json -"])
+def test_a_standard_output_that_is_full_gets_one_line(folder: Path, command: str) -> None:
+    name, *arguments = command.split()
+    code = f"import sys; from translator.{name} import main; sys.exit(main())"
+    with Path("/dev/full").open("wb") as full:
+        program = Program(code, *arguments, "--reference", "ref.de", "--bootstrap", "2", stdout=full.fileno())
+        done = program.finish()
+    message = f"{name}: standard output: cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_a_standard_output_that_is_closed_gets_one_line(folder: Path) -> None:
+    line = f"{sys.executable} -m translator.evaluate --hypothesis out.de --reference ref.de --bootstrap 2 >&-"
     done = subprocess.run(["sh", "-c", line], env=environment(), cwd=folder, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, f"{command.split()[0]}: standard output: {message}\n")
+    assert (done.returncode, done.stderr) == (2, "evaluate: standard output: is closed; name a file to write to\n")
 
 
 def test_languages_are_guessed_from_names() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import save_file
 
+from support.configurations import configuration
 from translator import Translator, cli, evaluate, train, translate
 from translator.errors import UserError
 from translator.files.checksums import write_checksums
@@ -25,7 +26,7 @@ TINY = [
     ),
     *("model=lstm_small", "model.embedding_size=8", "model.hidden_size=8", "model.attention_size=8"),
     *("data.num_train=60", "data.num_valid=4", "data.num_test=2", "tokenizer.vocab_size=600", "decode=greedy"),
-    *("trainer.ema_decay=0.9", "trainer.num_samples=0"),
+    *("trainer.ema_decay=0.9", "trainer.num_samples=0", "trainer.report=false"),
 ]
 LINES = ["The dog sleeps.", "", "Anna reads a book."]
 
@@ -70,7 +71,7 @@ OF_THE_MODEL = [
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
     places = [f"run_dir={folder / 'run'}", f"data.folder={folder / 'demo'}", f"data.cache_dir={folder / 'cache'}"]
-    cli.main(train.run, [*TINY, *places])
+    train.run(configuration(*TINY, *places))
     return folder / "run"
 
 

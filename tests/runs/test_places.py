@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.configurations import configuration
 from support.processes import environment
 from translator import cli, train
 from translator.build import run_directory
@@ -18,7 +19,7 @@ from translator.runs.directory import RunDirectory
 
 TINY = [
     *("trainer=smoke", "trainer.max_updates=2", "trainer.validate_every=2", "trainer.device=cpu"),
-    *("trainer.num_samples=0", "decode=greedy", "tokenizer.vocab_size=600"),
+    *("trainer.num_samples=0", "trainer.report=false", "decode=greedy", "tokenizer.vocab_size=600"),
     *("model=lstm_small", "model.embedding_size=8", "model.hidden_size=8", "model.attention_size=8"),
     *("data.num_train=60", "data.num_valid=4", "data.num_test=2"),
 ]
@@ -30,9 +31,13 @@ def options_in(folder: Path, **changes: object) -> list[str]:
     return [*TINY, *(f"{name}={path}" for name, path in places.items())]
 
 
+def start(options: list[str]) -> None:
+    train.run(configuration(*options))
+
+
 def refusal(options: list[str]) -> str:
     with pytest.raises(UserError) as caught:
-        cli.main(train.run, options)
+        start(options)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -108,12 +113,12 @@ def test_metrics_that_cannot_be_written_are_written_after_resuming(
 
 def test_a_run_that_another_process_trains_is_not_resumed(tmp_path: Path) -> None:
     pytest.importorskip("fcntl")
-    cli.main(train.run, options_in(tmp_path))
+    start(options_in(tmp_path))
     run = RunDirectory(tmp_path / "run")
     run.metrics.unlink()
     before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
-    with run.locked():
-        assert "another process is training this run" in refusal([f"resume={run.path}"])
+    with run.locked(), pytest.raises(UserError, match="another process is training this run"):
+        cli.main(train.run, [f"resume={run.path}"])
     assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*")} == before, "nothing was touched"
     cli.main(train.run, [f"resume={run.path}"])
     assert run.metrics.exists()

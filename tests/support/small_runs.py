@@ -1,5 +1,6 @@
 """A run as training leaves it, with its corpora, but with an untrained model."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ def write_corpora(folder: Path) -> None:
     (folder / "test.en-de.align").write_text(alignments, encoding="utf-8")
 
 
+@cache
+def small_tokenizer(*tags: str) -> Tokenizer:
+    return Tokenizer.train(TRAIN, vocab_size=330, tags=tags)
+
+
 def make_small_run(
     folder: Path, corpora: Path, model: str = "transformer", *, seed: int = 1, both_directions: bool = False
 ) -> Path:
@@ -65,7 +71,7 @@ def make_small_run(
         decode=SearchOptions(beam_size=3, max_length_ratio=1.0, max_length_extra=5),
     )
     tags = ["<2de>", "<2en>"] if both_directions else []
-    tokenizer = Tokenizer.train(TRAIN, vocab_size=330, tags=tags)
+    tokenizer = small_tokenizer(*tags)
     torch.manual_seed(seed)
     module = build_model(settings.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
     for parameter in module.parameters():

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from support import contract_cases
+from support.configurations import configuration
 from support.training_toys import Stop, ToyModel, gradients, make_batch, make_model, make_trainer, same, stop_after
 from support.training_toys import weights as weights_of
-from translator import cli
 from translator.build.checks import check_config
 from translator.data.batching import Batch
 from translator.errors import UserError
@@ -222,12 +222,6 @@ def test_word_dropout_zeroes_source_pieces_while_training() -> None:
 def test_passes_that_cannot_differ_are_refused() -> None:
     arguments = ["optim.loss=consistency", "model.dropout=0"]
     with pytest.raises(UserError, match=r"optim\.loss=consistency: without dropout both passes are the same"):
-        check_config(composed(arguments))
+        check_config(configuration(*arguments))
     for change in ("optim.consistency.cutoff=0.1", "model.word_dropout=0.1", "model.dropout=0.2"):
-        check_config(composed([*arguments, change]))
-
-
-def composed(arguments: list[str]) -> Any:
-    configs: list[Any] = []
-    cli.main(configs.append, arguments)
-    return configs[0]
+        check_config(configuration(*arguments, change))
