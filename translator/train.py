@@ -137,7 +137,8 @@ def _train(
                     if test_validator is not None:
                         split, held_out, figures = "test", test_validator, test.figures() if test else {}
                     hypotheses = kept.with_scores(figures)
-                    page = EndReport(config, data, directory, monitor.notify, _lateness(config, trainer, kept))
+                    is_late = _lateness(config, trainer, kept.num_sentences)
+                    page = EndReport(config, data, directory, monitor.notify, is_late)
                     if num_held_out is None:  # before metrics.json, which marks a complete run
                         page.keep(split, held_out, hypotheses)
                     report(config, directory, model, result, test, monitor, trainer.deadline.left_out)
@@ -167,7 +168,7 @@ def _open_monitor(config: Config, data: PreparedData, model: Seq2Seq, directory:
     return Monitor(directory.tensorboard, log_every=config.trainer.log_every, texts=texts, views=views, rank=ranks.rank)
 
 
-def _lateness(config: Config, trainer: Trainer, kept: KeptTranslations) -> Callable[[], bool]:
+def _lateness(config: Config, trainer: Trainer, num_sentences: int) -> Callable[[], bool]:
     """Tells whether to skip the rest of the report, because the user wants to stop or the time is up.
 
     On a busy machine the report takes longer, in proportion to the share of a core that this process has had so far.
@@ -177,7 +178,7 @@ def _lateness(config: Config, trainer: Trainer, kept: KeptTranslations) -> Calla
     if limit is None or not trainer.deadline.is_binding:
         return trainer.interruption.requested
     share_of_core = min(1.0, time.process_time() / max(1e-9, time.monotonic() - process_started()))
-    needed = core_seconds(kept.num_sentences) / max(share_of_core, 1e-3)
+    needed = core_seconds(num_sentences) / max(share_of_core, 1e-3)
     end = limit - trainer.time.exit_seconds
     is_too_late = trainer.time.seconds + needed > end
 
