@@ -10,9 +10,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,7 +21,7 @@ from translator.evaluation.metrics import score_corpus
 from translator.files.lines import read_lines
 from translator.kernels.allocator import keep_memory
 
-ENGINES = {
+ENGINES: dict[str, dict[str, Any]] = {
     "torch": {"engine": "torch"},
     "CTranslate2": {"engine": "ctranslate2"},
     "CTranslate2 int8": {"engine": "ctranslate2", "int8": True},
@@ -73,9 +72,8 @@ def measured(options: argparse.Namespace) -> dict[Case, Figures]:
     single: dict[Case, list[float]] = {case: [] for case in translators}
     for _ in range(options.rounds):
         for case, translator in translators.items():
-            text[case].append(seconds_of(lambda one=translator: one.translate(sources)))
-            few = sources[: options.single]
-            single[case].append(seconds_of(lambda one=translator, few=few: [one.translate([line]) for line in few]))
+            text[case].append(seconds_for(translator, [sources]))
+            single[case].append(seconds_for(translator, [[line] for line in sources[: options.single]]))
     num_single = min(options.single, len(sources))
     return {
         case: Figures(bleu[case], len(sources) / min(text[case]), num_single / min(single[case]))
@@ -83,9 +81,10 @@ def measured(options: argparse.Namespace) -> dict[Case, Figures]:
     }
 
 
-def seconds_of(work: Callable[[], object]) -> float:
+def seconds_for(translator: Translator, texts: list[list[str]]) -> float:
     start = time.perf_counter()
-    work()
+    for lines in texts:
+        translator.translate(lines)
     return time.perf_counter() - start
 
 
