@@ -61,7 +61,7 @@ def _extended(candidate: tuple[float, tuple[int, ...], int, int]) -> tuple[tuple
     min_length=st.integers(0, 2),
     stop=st.sampled_from(["first", "exact"]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_batched_beam_search_finds_what_the_plain_one_finds(
     seed: int, beam_size: int, penalty: str, alpha: float, end: float, num_hypotheses: int, min_length: int, stop: str
 ) -> None:
@@ -110,7 +110,7 @@ def test_a_hypothesis_that_is_behind_may_still_win_by_its_length(penalty: str) -
     end=st.sampled_from([-2.0, 0.0, 1.5]),
     num_hypotheses=st.integers(1, 3),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_exact_rule_finds_the_best_of_all_outputs_where_the_beam_holds_them(
     seed: int, penalty: str, alpha: float, end: float, num_hypotheses: int
 ) -> None:
@@ -138,7 +138,7 @@ def test_the_exact_rule_finds_the_best_of_all_outputs_where_the_beam_holds_them(
     penalty=st.sampled_from(["none", "average", "gnmt"]),
     end=st.sampled_from([-2.0, 0.0, 1.5]),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_the_exact_rule_is_never_worse_than_the_first(seed: int, beam_size: int, penalty: str, end: float) -> None:
     model = TableModel.random(seed, vocab_size=9, end=end)
     limits = {"beam_size": beam_size, "num_hypotheses": 2, "length_penalty": penalty, "max_length_extra": 6}

@@ -112,8 +112,8 @@ def test_sentences_are_those_of_the_quadratic_definition() -> None:
 
 @pytest.mark.parametrize("unit", [".", "a. ", "A. ", ". ", '!"', "Mr. a. ", "?' ", ", ", "x", "。", "e.g. "])
 def test_the_time_does_not_explode_with_the_length(unit: str) -> None:
-    text = unit * 40_000
+    text = unit * 100_000
     started = time.process_time()
     parts = fit(text.strip(), 200, count_characters)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 5
     assert "".join("".join(parts).split()) == "".join(text.split())
