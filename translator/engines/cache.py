@@ -1,16 +1,16 @@
 """Converted models, made once and kept beside the run, or elsewhere if the run cannot be written to."""
 
+import json
 import logging
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import ctranslate2
 
-from translator.config import Config, to_yaml
 from translator.errors import UserError
 from translator.files.cache import made_folder
 from translator.files.fingerprints import combined_fingerprint
@@ -30,15 +30,11 @@ class ConvertedModel:
 
 
 def fingerprint(run: LoadedRun) -> str:
-    """Of everything that a converted model depends on: weights, configuration, tokenizer and the library."""
+    """Of everything that a converted model depends on: weights, options of the model, tokenizer and the library."""
+    options = json.dumps(asdict(run.config.model), sort_keys=True)
     return combined_fingerprint(
-        FORMAT, ctranslate2.__version__, run.weights_checksum, _described(run.config), run.tokenizer.fingerprint
+        FORMAT, ctranslate2.__version__, run.weights_checksum, options, run.tokenizer.fingerprint
     )[:16]
-
-
-def _described(config: Config) -> str:
-    """The configuration without an option that earlier versions did not have, unless it is used."""
-    return to_yaml(config).replace("  reverse_target: false\n", "")
 
 
 def converted(directory: RunDirectory, run: LoadedRun, kind: str, convert: Callable[[Path], None]) -> ConvertedModel:
