@@ -105,6 +105,7 @@ def table(figures: dict[Case, Figures]) -> str:
 def draw(figures: dict[Case, Figures], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure = Figure(figsize=(8, 4.5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
@@ -121,6 +122,9 @@ def draw(figures: dict[Case, Figures], path: Path) -> None:
     for color, marker, face, label in handles:
         axes.plot([], [], marker, color=color, markerfacecolor=face, label=label)
     axes.set(xscale="log", xlabel="sentences per second (whole text, two threads)", ylabel="BLEU")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(path)

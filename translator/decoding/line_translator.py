@@ -1,7 +1,7 @@
 """Text in, text out: a model, its tokenizer and the options of the search as one object."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -125,7 +125,8 @@ class LineTranslator:
             reranker = None if self.options.mbr else self.reranker
             options, rank = self.options.for_candidates(all_of_beam=reranker is not None), self._ranking()
             memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, options, self.device)
-            most = [memory.most_sentences(len(part.ids), len(part.prefix), part.terms.size) for part in parts]
+            most_sentences = cache(memory.most_sentences)
+            most = [most_sentences(len(part.ids), len(part.prefix), part.terms.size) for part in parts]
             num_together = min([num_workers(self.device), *most])
             most = [sentences // num_together for sentences in most]
             indices = batches_by_length([len(part.ids) for part in parts], budget, most)
