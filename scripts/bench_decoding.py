@@ -36,7 +36,7 @@ from translator.ids import PAD
 from translator.kernels.allocator import keep_memory
 from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
-from translator.schema.decode import SearchOptions
+from translator.schema.decode import SearchOptions, Stop
 
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 ENGINE, ENGINE_INT8 = "engine float32", "engine int8"  # `translate --engine ctranslate2`
@@ -105,7 +105,8 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def search_options(beam_size: int) -> SearchOptions:
-    return SearchOptions(beam_size=beam_size, max_length_ratio=0, max_length_extra=MAX_LENGTH)
+    """With CTranslate2's stopping rule."""
+    return SearchOptions(beam_size=beam_size, stop=Stop.first, max_length_ratio=0, max_length_extra=MAX_LENGTH)
 
 
 def our_decoder(run: LoadedRun, sources: list[list[int]], beam_size: int, engine: SearchEngine | None = None) -> Decode:

@@ -28,7 +28,7 @@ PAIRS = [
     ("Two dogs run through the snow.", "Zwei Hunde rennen durch den Schnee."),
     ("The house is red.", "Das Haus ist rot."),
 ]
-DECODE = SearchOptions(beam_size=2, max_length_ratio=1.0, max_length_extra=5)
+DECODE = SearchOptions(beam_size=2, stop="first", max_length_ratio=1.0, max_length_extra=5)
 GRID = ["--beam", "1", "3", "--alpha", "0", "1.2", "--stop", "first", "exact", "--metric", "chrf", "--device", "cpu"]
 
 
@@ -153,14 +153,14 @@ def test_settings_that_give_the_same_results_are_tried_once() -> None:
     def tried(options: SearchOptions) -> list[tuple[object, ...]]:
         return [tuple(setting.values()) for setting in grid(options, [4, 1], ["first", "exact"], [0.0, 1.0])]
 
-    assert tried(SearchOptions(beam_size=5)) == [
+    assert tried(SearchOptions(beam_size=5, stop="first")) == [
         (5, "first", 1.0),
         (1, "first", 0.0),
         (4, "first", 0.0),
         (4, "first", 1.0),
         (4, "exact", 1.0),
     ]
-    assert [beam for beam, *_ in tried(SearchOptions(beam_size=5, length_penalty="none"))] == [5, 1, 4]
+    assert [beam for beam, *_ in tried(SearchOptions(beam_size=5, stop="first", length_penalty="none"))] == [5, 1, 4]
     narrow = tried(SearchOptions(beam_size=5, num_hypotheses=3))
     assert all(isinstance(beam, int) and beam >= 3 for beam, *_ in narrow), "its n-best list must remain possible"
     sampled = tried(SearchOptions(beam_size=5, num_hypotheses=20, sample=True))

@@ -23,6 +23,7 @@ from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
 from translator.runs.reranking import load_reranker, require_candidates, tuned_options
 from translator.runs.translation import translation_options
+from translator.schema.decode import Stop
 from translator.schema.rerank import RerankOptions
 
 NO_SUCH_DEVICE = "there is no such device here; use auto, cpu, cuda, cuda:N or mps"
@@ -50,10 +51,10 @@ class Translator(LineTranslator):
         """The finished model of a training run, or of several runs with the same vocabulary as an ensemble.
 
         `to` is the language to translate into, for runs that have both directions; by default their data.target.
-        `engine` is torch, ctranslate2 (faster on CPUs; `int8` in lower precision) or auto, which is ctranslate2 where
-        it is installed and can do what is asked for. `options` are search options, such as beam_size=1, that differ
-        from the run's; see `SearchOptions`. `rerank` are runs that judge the translations, as RUN or RUN:WEIGHT; unless
-        it is given, they are those that `translator.tune` has written into the run.
+        `engine` is torch, ctranslate2 (faster on CPUs, with `stop=first`; `int8` in lower precision) or auto, which is
+        ctranslate2 where it is installed and can do what is asked for. `options` are search options, such as
+        beam_size=1, that differ from the run's; see `SearchOptions`. `rerank` are runs that judge the translations, as
+        RUN or RUN:WEIGHT; unless it is given, they are those that `translator.tune` has written into the run.
         """
         if engine == CTRANSLATE2 and device == "auto":
             device = "cpu"
@@ -94,7 +95,10 @@ class Translator(LineTranslator):
         elif judges.judges():
             require_candidates(translator.options)
         translator.reranker = load_reranker((direction.source, direction.target), judges, chosen)
-        translator.engine = choose_engine(engine, int8, folders, runs, translator.options, chosen.type)
+        searched = translator.options if "stop" in options else translator.options.changed(stop=Stop.first)
+        translator.engine = choose_engine(engine, int8, folders, runs, searched, chosen.type)
+        if translator.engine is not None:  # which has no other rule
+            translator.options = searched
         return translator
 
     def towards(self, direction: Direction) -> Self:

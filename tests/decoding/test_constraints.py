@@ -106,7 +106,7 @@ def test_outputs_have_at_least_the_minimum_length() -> None:
     model = TableModel.random(5, vocab_size=30, end=10)
     for beam_size in (1, 3):
         for ratio, min_length in ((0.0, 0), (0.0, 1), (0.0, 3), (1.5, 0), (1.5, 2)):
-            options = SearchOptions(beam_size=beam_size, min_length_ratio=ratio, min_length=min_length)
+            options = SearchOptions(beam_size=beam_size, stop="first", min_length_ratio=ratio, min_length=min_length)
             found = search(model, *batch_of(SOURCES), options)
             for source, hypotheses in zip(SOURCES, found, strict=True):  # the model ends as soon as it may
                 assert len(hypotheses[0].ids) == max(min_length, int(ratio * (len(source) - 1)))

@@ -68,7 +68,7 @@ def test_a_wide_enough_beam_finds_the_best_outputs_that_brute_force_finds(
 @pytest.mark.parametrize("seed", range(5))
 def test_a_beam_of_one_is_greedy_search(penalty: str, seed: int) -> None:
     model = TableModel.random(seed, vocab_size=90)
-    options = SearchOptions(beam_size=1, length_penalty=penalty)
+    options = SearchOptions(beam_size=1, length_penalty=penalty, stop="first")
     source, mask = batch_of(SOURCES)
     beam, greedy = (
         method(model, source, mask, options, Constraints(mask, options), lambda: None)

@@ -66,8 +66,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def both(folder: Path, **options: Any) -> tuple[Translator, Translator]:
+    """With the stopping rule that they have in common."""
     return (
-        Translator.load(folder, device="cpu", **options),
+        Translator.load(folder, device="cpu", stop="first", **options),
         Translator.load(folder, device="cpu", engine="ctranslate2", **options),
     )
 
@@ -94,6 +95,17 @@ def test_texts_scores_and_n_best_lists_are_those_of_torch(
 ) -> None:
     torch_, fast = both(run(name), **options)
     same(torch_.translate_fully(LINES), fast.translate_fully(LINES))
+
+
+def test_it_has_its_own_stopping_rule_unless_one_is_asked_for(run: Callable[[str], Path]) -> None:
+    assert Translator.load(run("pre"), device="cpu").options.stop == "exact"
+    for engine in ("ctranslate2", "auto"):
+        fast = Translator.load(run("pre"), device="cpu", engine=engine)
+        assert isinstance(fast.engine, CTranslate2Engine)
+        assert fast.options.stop == "first"
+    exact = Translator.load(run("pre"), device="cpu", engine="auto", stop="exact")
+    assert exact.engine is None
+    assert exact.options.stop == "exact"
 
 
 def test_the_search_is_really_done_by_the_engine(run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +176,7 @@ def test_int8_translates_too(run: Callable[[str], Path]) -> None:
     assert fast.engine.translator.compute_type.startswith("int8")
     outputs = fast.translate(LINES)
     assert [bool(output) for output in outputs] == [bool(line.strip()) for line in LINES]
-    exact = Translator.load(run("pre"), device="cpu")
+    exact = Translator.load(run("pre"), device="cpu", stop="first")
     same(exact.translate_fully(LINES[:3], prefixes=["Ein"] * 3), fast.translate_fully(LINES[:3], prefixes=["Ein"] * 3))
 
 
@@ -181,6 +193,7 @@ def test_options_it_does_not_have_are_refused_by_name_or_left_to_torch(
     later = Translator.load(run("pre"), device="cpu", engine="auto")  # options may change after loading
     assert isinstance(later.engine, CTranslate2Engine)
     later.options = later.options.changed(**options)
+    expected = Translator.load(run("pre"), device="cpu", **{"stop": "first", **options})
     same(expected.translate_fully(LINES), later.translate_fully(LINES))
     required = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
     required.options = required.options.changed(**options)
@@ -243,7 +256,7 @@ def test_the_command_writes_the_same_lines_and_resumes_with_the_same_engine_only
     assert main([*fast, "--int8", "--resume"]) == 2
     assert "other options" in capfd.readouterr().err
     assert main([*fast, "--resume"]) == 0
-    expected = Translator.load(run("pre"), device="cpu").translate(LINES * 6)
+    expected = Translator.load(run("pre"), device="cpu", stop="first").translate(LINES * 6)
     assert output.read_text(encoding="utf-8").splitlines() == expected
     assert main([*fast, "--sample"]) == 2
     assert capfd.readouterr().err.splitlines()[-1].startswith("translate: --sample: CTranslate2's samples")

@@ -12,6 +12,7 @@ from translator.data.tokenizer import Tokenizer
 from translator.errors import UserError
 from translator.files.atomic import flush_folder, read_json, sync_folder, temporary_folder, write_json
 from translator.files.explain import explain_write_errors
+from translator.schema.decode import Stop
 
 if TYPE_CHECKING:
     from translator.config import Config
@@ -89,7 +90,7 @@ def translation_settings(config: "Config") -> dict[str, Any]:
         "target": config.data.target,
         "normalize": config.data.cleaning.normalize,
         "max_pieces": config.data.max_pieces,
-        "options": asdict(config.decode),
+        "options": asdict(config.decode.changed(stop=Stop.first)),  # what other libraries have
     }
 
 

@@ -12,7 +12,7 @@ from translator.errors import UserError
 from translator.evaluation.metrics import score_corpus
 from translator.runs.loading import LoadedRun
 from translator.runs.translation import normalization, translation_options
-from translator.schema.decode import LengthPenalty, SearchOptions
+from translator.schema.decode import LengthPenalty, SearchOptions, Stop
 
 MAX_LENGTH = 200  # pieces of an output; sentences that reach it are not compared
 BATCH_TOKENS = 2_048
@@ -94,6 +94,7 @@ def search_options(search: SampleSearch) -> SearchOptions:
     return SearchOptions(
         beam_size=search.beam_size,
         length_penalty=LengthPenalty.average,
+        stop=Stop.first,
         max_length_ratio=0,
         max_length_extra=search.max_length,
     )

@@ -53,7 +53,7 @@ class SearchOptions(Options):
     )
     alpha: float = option(1.0, "exponent of the length penalty", minimum=0, maximum=10)
     stop: Stop = option(
-        Stop.first,
+        Stop.exact,
         "with a length penalty, a beam ends once K hypotheses have ended, or once no other can overtake them",
     )
     max_length_ratio: float = option(
