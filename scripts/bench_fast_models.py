@@ -22,7 +22,7 @@ from translator.files.lines import read_lines
 from translator.kernels.allocator import keep_memory
 
 ENGINES: dict[str, dict[str, Any]] = {
-    "torch": {"engine": "torch"},
+    "torch": {"engine": "torch", "stop": "first"},  # the rule of CTranslate2
     "CTranslate2": {"engine": "ctranslate2"},
     "CTranslate2 int8": {"engine": "ctranslate2", "int8": True},
 }
