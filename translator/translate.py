@@ -83,7 +83,7 @@ def add_machine_options(group: "argparse._ArgumentGroup") -> None:
         "--engine",
         choices=["torch", "ctranslate2", "auto"],
         default="torch",
-        help="what searches: torch, ctranslate2 (faster on CPUs) or auto, the latter where it can; default: torch",
+        help="torch, ctranslate2 (faster on CPUs, with --stop first) or auto, the latter where it can; default: torch",
     )
     group.add_argument("--int8", action="store_true", help="compute in 8 bits; faster, less exact; needs ctranslate2")
     group.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps; default: auto")

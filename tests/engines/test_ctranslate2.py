@@ -73,7 +73,7 @@ def both(folder: Path, **options: Any) -> tuple[Translator, Translator]:
     )
 
 
-def same(ours: list[Translation], theirs: list[Translation]) -> None:
+def assert_same(ours: list[Translation], theirs: list[Translation]) -> None:
     assert len(ours) == len(theirs)
     for our_line, their_line in zip(ours, theirs, strict=True):
         assert [output.text for output in our_line.outputs] == [output.text for output in their_line.outputs]
@@ -94,7 +94,7 @@ def test_texts_scores_and_n_best_lists_are_those_of_torch(
     name: str, options: dict[str, Any], run: Callable[[str], Path]
 ) -> None:
     torch_, fast = both(run(name), **options)
-    same(torch_.translate_fully(LINES), fast.translate_fully(LINES))
+    assert_same(torch_.translate_fully(LINES), fast.translate_fully(LINES))
 
 
 def test_it_has_its_own_stopping_rule_unless_one_is_asked_for(run: Callable[[str], Path]) -> None:
@@ -130,7 +130,7 @@ def test_length_limits_hold(options: dict[str, Any], beam_size: int, run: Callab
     """Each sentence has its own limits, and torch searches where one of them matters."""
     lines = LINES[:2] if options.get("max_length_extra") == 5_000 else LINES[:4]
     torch_, fast = both(run("pre"), beam_size=beam_size, **options)
-    same(torch_.translate_fully(lines), fast.translate_fully(lines))
+    assert_same(torch_.translate_fully(lines), fast.translate_fully(lines))
 
 
 def test_prefixes_alignments_and_attention_still_work(run: Callable[[str], Path]) -> None:
@@ -138,7 +138,7 @@ def test_prefixes_alignments_and_attention_still_work(run: Callable[[str], Path]
     prefixes = ["Ein", "", "Haus", *[""] * (len(LINES) - 3)]
     wanted: dict[str, Any] = {"prefixes": prefixes, "need_alignment": True, "need_attention": True}
     ours, theirs = torch_.translate_fully(LINES, **wanted), fast.translate_fully(LINES, **wanted)
-    same(ours, theirs)
+    assert_same(ours, theirs)
     assert theirs[0].outputs[0].text.startswith("Ein")
     assert theirs[2].outputs[0].text.startswith("Haus")
     for our_line, their_line in zip(ours, theirs, strict=True):
@@ -150,8 +150,8 @@ def test_the_batch_does_not_matter(run: Callable[[str], Path]) -> None:
     fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
     together = fast.translate_fully(LINES)
     fast.options = fast.options.changed(batch_tokens=1)
-    same(together, fast.translate_fully(LINES))
-    same(together[:4], fast.translate_fully(LINES[:4]))
+    assert_same(together, fast.translate_fully(LINES))
+    assert_same(together[:4], fast.translate_fully(LINES[:4]))
 
 
 def test_only_a_sentence_beyond_the_table_of_positions_is_left_to_torch(
@@ -177,7 +177,9 @@ def test_int8_translates_too(run: Callable[[str], Path]) -> None:
     outputs = fast.translate(LINES)
     assert [bool(output) for output in outputs] == [bool(line.strip()) for line in LINES]
     exact = Translator.load(run("pre"), device="cpu", stop="first")
-    same(exact.translate_fully(LINES[:3], prefixes=["Ein"] * 3), fast.translate_fully(LINES[:3], prefixes=["Ein"] * 3))
+    assert_same(
+        exact.translate_fully(LINES[:3], prefixes=["Ein"] * 3), fast.translate_fully(LINES[:3], prefixes=["Ein"] * 3)
+    )
 
 
 @pytest.mark.parametrize("options", UNSUPPORTED, ids=lambda options: "-".join(options))
@@ -189,12 +191,12 @@ def test_options_it_does_not_have_are_refused_by_name_or_left_to_torch(
     expected = Translator.load(run("pre"), device="cpu", **options)
     automatic = Translator.load(run("pre"), device="cpu", engine="auto", **options)
     assert automatic.engine is None
-    same(expected.translate_fully(LINES), automatic.translate_fully(LINES))
+    assert_same(expected.translate_fully(LINES), automatic.translate_fully(LINES))
     later = Translator.load(run("pre"), device="cpu", engine="auto")  # options may change after loading
     assert isinstance(later.engine, CTranslate2Engine)
     later.options = later.options.changed(**options)
     expected = Translator.load(run("pre"), device="cpu", **{"stop": "first", **options})
-    same(expected.translate_fully(LINES), later.translate_fully(LINES))
+    assert_same(expected.translate_fully(LINES), later.translate_fully(LINES))
     required = Translator.load(run("pre"), device="cpu", engine="ctranslate2")
     required.options = required.options.changed(**options)
     with pytest.raises(UserError, match=next(iter(options))):
