@@ -3,7 +3,7 @@
     python scripts/bench_decoding.py [--model RUN] [--source FILE]
 
 Greedy and beam search in float32 with two threads. CTranslate2 also runs in int8, with whichever is faster of two
-one-thread workers or one two-thread worker. Each competitor runs in a separate process: it first decodes the whole text
+one-thread workers or one two-thread worker. Each competitor has a process of its own: it first decodes the whole text
 with several batch sizes, then all take turns with their best settings. All receive the same pieces, rank hypotheses by
 the same score (log-probability divided by the number of pieces, including EOS) and stop at the same length. Targets:
 half the speed of CTranslate2 in float32, 99 % identical outputs, and at most 1.2 times as much memory for 100,000
@@ -12,35 +12,37 @@ lines as for 1,000; and 90 % of the speed of CTranslate2 for our engine that use
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
+from decoding_competitors import (
+    ENGINE,
+    ENGINE_INT8,
+    FLOAT32,
+    INT8,
+    MAX_LENGTH,
+    OURS,
+    Competitor,
+    our_decoder,
+    outputs_file,
+)
 from translator.build.data import open_splits
 from translator.command import exit_code, positive
 from translator.data.normalization import normalize_text
 from translator.decoding.forced_decoding import score_targets
-from translator.decoding.interfaces import SearchEngine
-from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError
 from translator.files.lines import read_lines
 from translator.ids import PAD
-from translator.kernels.allocator import keep_memory
 from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
-from translator.schema.decode import SearchOptions, Stop
 
-OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
-ENGINE, ENGINE_INT8 = "engine float32", "engine int8"  # `translate --engine ctranslate2`
-MAX_LENGTH = 200  # pieces per output
+COMPETITORS = (OURS, FLOAT32, ENGINE, INT8, ENGINE_INT8)
 BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # for all our threads together; for each CTranslate2 worker
 PROFILED = 4_096
 TIMES_A_TURN = 3
@@ -52,32 +54,11 @@ import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
-Decode = Callable[[int], list[list[int]]]  # source tokens per batch to outputs
 
 
 class Setting(NamedTuple):
-    way: str  # workers x threads per worker
+    process: Competitor
     batch_tokens: int
-
-
-class IdTokenizer:
-    """Texts are ids separated by spaces, so that tokenisation takes no time."""
-
-    def __init__(self, target_vocab_size: int) -> None:
-        self.target_vocab_size = target_vocab_size
-
-    def encode_source(self, texts: list[str]) -> list[list[int]]:
-        return [[int(piece) for piece in text.split()] for text in texts]
-
-    encode_target = encode_source
-
-    def decode_target(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        return [" ".join(map(str, sentence)) for sentence in ids]
-
-    def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        return [str(piece) for piece in ids]
-
-    target_pieces = source_pieces
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -96,55 +77,10 @@ def parse_arguments() -> argparse.Namespace:
         help=f"measure memory on N lines against {FEW_LINES:,}; 0 = not at all (default: %(default)s)",
     )
     parser.add_argument("--profile", action="store_true", help="show where our time goes, in place of comparing")
-    for hidden in ("--competitor", "--way", "--sizes", "--folder"):  # set by `run_turn`
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-# ---- competitors ----
-
-
-def search_options(beam_size: int) -> SearchOptions:
-    """With CTranslate2's stopping rule."""
-    return SearchOptions(beam_size=beam_size, stop=Stop.first, max_length_ratio=0, max_length_extra=MAX_LENGTH)
-
-
-def our_decoder(run: LoadedRun, sources: list[list[int]], beam_size: int, engine: SearchEngine | None = None) -> Decode:
-    translator = LineTranslator(
-        run.model, IdTokenizer(run.tokenizer.target_vocab_size), options=search_options(beam_size), engine=engine
-    )
-    texts = [" ".join(map(str, source)) for source in sources]
-
-    def decode(batch_tokens: int) -> list[list[int]]:
-        translator.options = translator.options.changed(batch_tokens=batch_tokens)
-        return [[int(piece) for piece in text.split()] for text in translator.translate(texts)]
-
-    return decode
-
-
-def their_decoder(
-    folder: Path, compute_type: str, sources: list[list[int]], beam_size: int, workers: int, num_threads: int
-) -> Decode:
-    import ctranslate2
-
-    engine = ctranslate2.Translator(
-        str(folder), compute_type=compute_type, inter_threads=workers, intra_threads=num_threads
-    )
-    pieces = [[str(piece) for piece in source[:-1]] for source in sources]  # EOS is added by CTranslate2
-
-    def decode(batch_tokens: int) -> list[list[int]]:
-        results = engine.translate_batch(
-            pieces,
-            beam_size=beam_size,
-            length_penalty=1,
-            max_decoding_length=MAX_LENGTH,
-            max_input_length=0,
-            max_batch_size=batch_tokens,
-            batch_type="tokens",
-        )
-        return [[int(piece) for piece in result.hypotheses[0]] for result in results]
-
-    return decode
+# ---- comparison ----
 
 
 def ways(competitor: str, num_threads: int) -> list[str]:
@@ -154,92 +90,36 @@ def ways(competitor: str, num_threads: int) -> list[str]:
     return [f"{num_threads}x1", f"1x{num_threads}"]
 
 
-def take_turn(options: argparse.Namespace) -> None:
-    """Runs in a separate process: decodes with each beam and batch size and prints the seconds for `run_turn`."""
-    folder = Path(options.folder)
-    sources = json.loads((folder / "sources.json").read_text())
-    workers, num_threads = map(int, options.way.split("x"))
-    run, engine = None, None
-    if options.competitor in (OURS, ENGINE, ENGINE_INT8):
-        torch.set_num_threads(workers * num_threads)
-        keep_memory()
-        run = load_run(resolve_run(options.model), torch.device("cpu"))
-    if run is not None and options.competitor != OURS:
-        from translator.engines.ctranslate2 import CTranslate2Engine
-
-        engine = CTranslate2Engine(resolve_run(options.model), run, int8=options.competitor == ENGINE_INT8)
-    seconds: dict[int, list[float]] = {}
-    for beam_size, sizes in parsed_sizes(options.sizes).items():
-        if run is not None:
-            decode = our_decoder(run, sources, beam_size, engine)
-        else:
-            compute_type = options.competitor.split()[-1]
-            decode = their_decoder(folder / "converted", compute_type, sources, beam_size, workers, num_threads)
-        decode(sizes[0])  # warm-up
-        times = seconds[beam_size] = []
-        for batch_tokens in sizes:
-            start = time.perf_counter()
-            outputs = decode(batch_tokens)
-            times.append(time.perf_counter() - start)
-        (folder / f"{options.competitor} {beam_size}.json").write_text(json.dumps(outputs))
-    print(json.dumps(seconds))
+def best_settings(processes: list[Competitor], options: argparse.Namespace) -> dict[tuple[str, int], Setting]:
+    """The fastest process and batch size of each competitor, for each beam size."""
+    tried: dict[tuple[str, int], dict[Setting, float]] = {}
+    for process in processes:
+        for beam_size in beam_sizes(options):
+            settings = [Setting(process, batch_tokens) for batch_tokens in BATCH_TOKENS]
+            times = process.turn(beam_size, BATCH_TOKENS)
+            tried.setdefault((process.name, beam_size), {}).update(zip(settings, times, strict=True))
+    return {case: min(times, key=lambda setting: times[setting]) for case, times in tried.items()}
 
 
-Sizes = dict[int, list[int]]  # beam size to the batch sizes to try, in order
-
-
-def parsed_sizes(text: str) -> Sizes:
-    return {int(beam_size): sizes for beam_size, sizes in json.loads(text).items()}
-
-
-def run_turn(
-    competitor: str, way: str, sizes: Sizes, folder: Path, options: argparse.Namespace
-) -> dict[int, list[float]]:
-    """One turn of a competitor: for each beam size, the seconds per batch size, in order."""
-    hidden = ["--competitor", competitor, "--way", way, "--sizes", json.dumps(sizes), "--folder", str(folder)]
-    # The default number of threads of both CTranslate2 and torch.
-    environment = {**os.environ, "OMP_NUM_THREADS": way.split("x")[1]}
-    command = [sys.executable, *sys.argv, *hidden]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
-    return {int(beam_size): times for beam_size, times in json.loads(output.splitlines()[-1]).items()}
-
-
-# ---- comparison ----
-
-
-def best_settings(competitor: str, folder: Path, options: argparse.Namespace) -> dict[int, Setting]:
-    """The competitor's fastest setting for each beam size."""
-    tried: dict[int, dict[Setting, float]] = {}
-    for way in ways(competitor, options.threads):
-        sizes = {beam_size: list(BATCH_TOKENS) for beam_size in beam_sizes(options)}
-        for beam_size, times in run_turn(competitor, way, sizes, folder, options).items():
-            settings = [Setting(way, batch_tokens) for batch_tokens in BATCH_TOKENS]
-            tried.setdefault(beam_size, {}).update(zip(settings, times, strict=True))
-    return {beam_size: min(times, key=lambda setting: times[setting]) for beam_size, times in tried.items()}
-
-
-def compare_speed(folder: Path, num_lines: int, options: argparse.Namespace) -> None:
-    competitors = (OURS, FLOAT32, ENGINE, INT8, ENGINE_INT8)
-    settings = {competitor: best_settings(competitor, folder, options) for competitor in competitors}
-    seconds: dict[tuple[str, int], list[float]] = {}
+def compare_speed(processes: list[Competitor], folder: Path, num_lines: int, options: argparse.Namespace) -> None:
+    settings = best_settings(processes, options)
+    seconds: dict[tuple[str, int], list[float]] = {case: [] for case in settings}
     for _ in range(options.rounds):
-        for competitor in competitors:
-            for beam_size, setting in settings[competitor].items():
-                sizes = {beam_size: [setting.batch_tokens] * TIMES_A_TURN}
-                times = run_turn(competitor, setting.way, sizes, folder, options)[beam_size]
-                seconds.setdefault((competitor, beam_size), []).extend(times)
+        for (competitor, beam_size), setting in settings.items():
+            times = setting.process.turn(beam_size, [setting.batch_tokens] * TIMES_A_TURN)
+            seconds[competitor, beam_size].extend(times)
     for beam_size in beam_sizes(options):
         print("greedy search" if beam_size == 1 else f"beam {beam_size}")
         reference = seconds[FLOAT32, beam_size]
-        for competitor in competitors:
-            times, setting = seconds[competitor, beam_size], settings[competitor][beam_size]
-            outputs = json.loads((folder / f"{competitor} {beam_size}.json").read_text())
+        for competitor in COMPETITORS:
+            times, setting = seconds[competitor, beam_size], settings[competitor, beam_size]
+            outputs = json.loads(outputs_file(folder, competitor, beam_size).read_text())
             num_tokens = sum(len(output) + 1 for output in outputs)
             best, median = min(times), statistics.median(times)
             print(
                 f"  {competitor:<20} {num_lines / best:7,.0f} sentences/s  {num_tokens / best:8,.0f} target tokens/s  "
                 f"ratio {min(reference) / best:4.2f}, of the medians {statistics.median(reference) / median:4.2f}  "
-                f"({setting.way} threads, batches of {setting.batch_tokens:,} source tokens)"
+                f"({setting.process.way} threads, batches of {setting.batch_tokens:,} source tokens)"
             )
         for engine, library in ((ENGINE, FLOAT32), (ENGINE_INT8, INT8)):
             ratio = min(seconds[library, beam_size]) / min(seconds[engine, beam_size])
@@ -254,7 +134,7 @@ def compare_outputs(folder: Path, run: LoadedRun, sources: list[list[int]], opti
     """Counts outputs identical to those of CTranslate2; for the others, reports which the model scores higher."""
     for beam_size in beam_sizes(options):
         ours, theirs = (
-            json.loads((folder / f"{competitor} {beam_size}.json").read_text()) for competitor in (OURS, FLOAT32)
+            json.loads(outputs_file(folder, competitor, beam_size).read_text()) for competitor in (OURS, FLOAT32)
         )
         differing = [line for line in range(len(sources)) if ours[line] != theirs[line]]
         num_limited = sum(len(output) >= MAX_LENGTH for output in ours)
@@ -322,11 +202,9 @@ def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
     return lines
 
 
-def show_profile(run: LoadedRun, sources: list[list[int]], options: argparse.Namespace) -> None:
+def show_profile(sources: list[list[int]], options: argparse.Namespace) -> None:
     """Prints the twenty most expensive operations of our search."""
-    torch.set_num_threads(1)  # the profiler does not see other threads
-    keep_memory()
-    decode = our_decoder(run, sources, options.beam)
+    decode = our_decoder(options.model, sources, options.beam, num_threads=1)  # the profiler sees no other threads
     decode(PROFILED)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         decode(PROFILED)
@@ -337,15 +215,12 @@ def show_profile(run: LoadedRun, sources: list[list[int]], options: argparse.Nam
 
 
 def run_benchmark(options: argparse.Namespace) -> None:
-    if options.competitor:
-        take_turn(options)
-        return
     options.model = resolve_run(options.model)
     run = load_run(options.model, torch.device("cpu"))
     lines = source_lines(run, options)
     sources = run.tokenizer.encode_source(lines)
     if options.profile:
-        show_profile(run, sources, options)
+        show_profile(sources, options)
         return
     from translator.export.ctranslate2_model import convert
 
@@ -359,7 +234,14 @@ def run_benchmark(options: argparse.Namespace) -> None:
         print(
             f"{options.model}, {len(lines):,} lines, {options.threads} threads, best of {options.rounds * TIMES_A_TURN}"
         )
-        compare_speed(folder, len(lines), options)
+        processes = [
+            Competitor(name, way, options.model, folder) for name in COMPETITORS for way in ways(name, options.threads)
+        ]
+        try:
+            compare_speed(processes, folder, len(lines), options)
+        finally:
+            for process in processes:
+                process.close()
         compare_outputs(folder, run, sources, options)
         if options.memory:
             compare_memory(lines, folder, options)

@@ -19,7 +19,10 @@ from translator.decoding.line_translator import LineTranslator
 from translator.engines import choice
 from translator.engines.ctranslate2 import CTranslate2Engine
 from translator.errors import UserError
-from translator.schema.decode import SearchOptions
+from translator.ids import BOS, EOS, PAD
+from translator.models.base import Seq2Seq
+from translator.runs.loading import load_run
+from translator.schema.decode import SearchOptions, Stop
 from translator.schema.model import TransformerConfig
 from translator.translate import main
 
@@ -127,10 +130,57 @@ def test_the_search_is_really_done_by_the_engine(run: Callable[[str], Path], mon
 )
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_length_limits_hold(options: dict[str, Any], beam_size: int, run: Callable[[str], Path]) -> None:
-    """Each sentence has its own limits, and torch searches where one of them matters."""
+    """Each sentence has its own limits."""
     lines = LINES[:2] if options.get("max_length_extra") == 5_000 else LINES[:4]
     torch_, fast = both(run("pre"), beam_size=beam_size, **options)
     assert_same(torch_.translate_fully(lines), fast.translate_fully(lines))
+
+
+def test_greedy_search_is_left_to_torch_by_no_limit(
+    run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the limits make of it is the same as with torch: see the test above."""
+    fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2", beam_size=1)
+    monkeypatch.setattr(LineTranslator, "_search", None)
+    for length in (3, 20):
+        fast.options = fast.options.changed(min_length=length, max_length_ratio=0, max_length_extra=length)
+        (exactly,) = fast.translate_fully([LINES[0]])
+        assert exactly.outputs[0].num_pieces == length
+
+
+def like_to_end_at_once(model: Seq2Seq, source: torch.Tensor) -> None:
+    """Turns the output vector of EOS towards the decoder's first state."""
+    with torch.no_grad():
+        state = model(source, source != PAD, torch.tensor([[BOS]])).states[0, 0]  # (D,)
+        logits = model.project(state)  # (V,)
+        model.output_weight[EOS] += (logits.max() - logits[EOS]) * state / state.dot(state)
+
+
+@pytest.mark.parametrize("num_hypotheses", [1, 2])
+def test_beams_with_an_empty_hypothesis_are_searched_again_without_it(
+    num_hypotheses: int, run: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_run(run("pre"), torch.device("cpu"))
+    sources = [source for source, _ in PAIRS]
+    like_to_end_at_once(loaded.model, torch.tensor(loaded.tokenizer.encode_source(sources[:1])))
+    options = SearchOptions(beam_size=5, stop=Stop.first, num_hypotheses=num_hypotheses)
+    ours = LineTranslator(loaded.model, loaded.tokenizer, options=options).translate_fully(sources)
+    engine = CTranslate2Engine(tmp_path, loaded)
+    shortest: list[int] = []
+
+    class Counting:
+        """Says with which shortest length the library searches."""
+
+        def translate_batch(self, *arguments: Any, **options: Any) -> Any:
+            shortest.append(options["min_decoding_length"])
+            return library.translate_batch(*arguments, **options)
+
+    library = engine.translator
+    engine.translator = Counting()  # type: ignore[assignment]
+    monkeypatch.setattr(LineTranslator, "_search", None)  # torch does not search
+    fast = LineTranslator(loaded.model, loaded.tokenizer, options=options, engine=engine)
+    assert_same(ours, fast.translate_fully(sources))
+    assert 1 in shortest
 
 
 def test_prefixes_alignments_and_attention_still_work(run: Callable[[str], Path]) -> None:

@@ -1,10 +1,15 @@
 """Search with CTranslate2. Its translations are those of our own search, up to the rounding of float32.
 
 Both searches keep the same hypotheses and stop by the same rule when scores are divided by the length. CTranslate2
-only has one maximum length per batch, and other rules at the minimum and maximum length, so it searches without these
-limits; sentences for which a limit matters, or that have a forced prefix, are left to torch.
+only has one minimum and maximum length per batch, and other rules there, so it first searches without these limits.
+Where a limit matters:
+- Greedy search: an output that is too long is cut, and one that is too short is searched for again with the minimum;
+  `score_batch` then gives the log-probabilities.
+- A beam with an empty hypothesis, which is not allowed by default, is searched again without it.
+- All other beams are left to torch, and so are sentences with a forced prefix.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +25,10 @@ from translator.ids import BOS, PAD
 from translator.runs.directory import RunDirectory
 from translator.runs.loading import LoadedRun
 from translator.schema.decode import SearchOptions
+
+Source = Sequence[int]  # ids that end with EOS
+Limits = tuple[int, int]  # the shortest and the longest output allowed, in pieces without EOS
+Found = list[Hypothesis] | None  # None where our own search has to find them
 
 
 class CTranslate2Engine:
@@ -56,7 +65,7 @@ class CTranslate2Engine:
             return False
         return True
 
-    def find(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis] | None]:
+    def find(self, sources: Sequence[Source], options: SearchOptions) -> list[Found]:
         """The hypotheses of each source, which ends with EOS; None where our own search has to find them."""
         limits = [length_limit(len(source) - 1, options) for source in sources]
         fitting = [
@@ -64,7 +73,7 @@ class CTranslate2Engine:
             for index, (source, (_, longest)) in enumerate(zip(sources, limits, strict=True))
             if max(longest + 1, len(source)) <= MAX_POSITIONS
         ]
-        found: list[list[Hypothesis] | None] = [None] * len(sources)
+        found: list[Found] = [None] * len(sources)
         if fitting:
             searched = self._search(
                 [sources[index] for index in fitting], [limits[index] for index in fitting], options
@@ -73,33 +82,117 @@ class CTranslate2Engine:
                 found[index] = hypotheses
         return found
 
-    def _search(
-        self, sources: Sequence[Sequence[int]], limits: Sequence[tuple[int, int]], options: SearchOptions
-    ) -> list[list[Hypothesis] | None]:
+    def _search(self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions) -> list[Found]:
         """Like `find`, for sources that fit the table of positions and the length limits of their outputs."""
-        is_greedy = options.beam_size == 1
-        results = self.translator.translate_batch(
-            [[self.source_pieces[piece] for piece in source[:-1]] for source in sources],
+        if options.beam_size == 1:
+            return self._greedy(sources, limits, options)
+        results = self._decode(sources, limits, options)
+        found = [
+            self._hypotheses(result, options) if self._is_within(result, own) else None
+            for result, own in zip(results, limits, strict=True)
+        ]
+        has_empty = [
+            index
+            for index, result in enumerate(results)
+            if limits[index][0] == 1 and [] in result.hypotheses and self._is_within(result, (0, limits[index][1]))
+        ]
+        if has_empty:
+            end_scores = [results[index].scores[results[index].hypotheses.index([])] for index in has_empty]
+            chosen, own = [sources[index] for index in has_empty], [limits[index] for index in has_empty]
+            for index, hypotheses in zip(has_empty, self._without_empty(chosen, own, options, end_scores), strict=True):
+                found[index] = hypotheses
+        return found
+
+    def _decode(
+        self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, shortest: int = 0
+    ) -> list[ctranslate2.TranslationResult]:
+        """CTranslate2's own search. Where an output may not end yet, the other pieces share the probability of EOS."""
+        return self.translator.translate_batch(
+            self._pieces_of(sources),
             beam_size=options.beam_size,
             num_hypotheses=options.beam_size,  # all that have finished: the longest tells when the search ended
-            length_penalty=0 if is_greedy else options.alpha,
+            length_penalty=0 if options.beam_size == 1 else options.alpha,
             max_input_length=0,
-            min_decoding_length=0,
+            min_decoding_length=shortest,
             max_decoding_length=max(longest for _, longest in limits),
             return_scores=True,
             max_batch_size=0,
         )
-        found: list[list[Hypothesis] | None] = []
-        for result, (shortest, longest) in zip(results, limits, strict=True):
-            outputs = result.hypotheses
-            if not all(shortest <= len(row) < longest and not self.never.intersection(row) for row in outputs):
-                found.append(None)
-                continue
-            hypotheses = []
-            for pieces, value in zip(outputs[: options.num_hypotheses], result.scores, strict=False):
-                row = [self.target_ids[piece] for piece in pieces]
-                penalty = float(length_penalty(len(row) + 1.0, options))
-                score, normalized = (value, value / penalty) if is_greedy else (value * penalty, value)
-                hypotheses.append(hypothesis(row, score, normalized))
-            found.append(hypotheses)
+
+    def _pieces_of(self, sources: Sequence[Source]) -> list[list[str]]:
+        """Without EOS, which CTranslate2 adds."""
+        return [[self.source_pieces[piece] for piece in source[:-1]] for source in sources]
+
+    def _is_within(self, result: ctranslate2.TranslationResult, limits: Limits) -> bool:
+        """Whether no limit had a say in the search, nor a piece that is never written."""
+        shortest, longest = limits
+        return all(shortest <= len(row) < longest and self.never.isdisjoint(row) for row in result.hypotheses)
+
+    def _hypotheses(
+        self, result: ctranslate2.TranslationResult, options: SearchOptions, surplus: float = 0.0
+    ) -> list[Hypothesis]:
+        """The best of a beam; `surplus` is what CTranslate2 has added to every log-probability."""
+        found = []
+        for pieces, normalized in zip(result.hypotheses, result.scores, strict=True):
+            penalty = float(length_penalty(len(pieces) + 1.0, options))
+            score = normalized * penalty - surplus
+            found.append((pieces, score, score / penalty))
+        found.sort(key=lambda one: -one[2])
+        return [
+            hypothesis(self._ids(pieces), score, normalized)
+            for pieces, score, normalized in found[: options.num_hypotheses]
+        ]
+
+    def _ids(self, pieces: Sequence[str]) -> list[int]:
+        return [self.target_ids[piece] for piece in pieces]
+
+    def _without_empty(
+        self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, end_scores: Sequence[float]
+    ) -> list[Found]:
+        """Searches again where one of the hypotheses was empty, with the log-probability in `end_scores`.
+
+        CTranslate2 then divides the first piece's probability by that of not ending at once, 1 - p. All hypotheses of
+        a sentence gain the same, so the beam does not change, but those divided by a smaller length gain more.
+        """
+        found: list[Found] = []
+        results = self._decode(sources, limits, options, shortest=1)
+        for result, own, end_score in zip(results, limits, end_scores, strict=True):
+            surplus = -math.log1p(-math.exp(end_score)) if end_score < 0 else math.inf
+            is_usable = self._is_within(result, own) and math.isfinite(surplus)
+            hypotheses = self._hypotheses(result, options, surplus) if is_usable else []
+            # CTranslate2 may have dropped a hypothesis beyond the beam whose rank was worse only with the surplus.
+            is_certain = bool(hypotheses) and hypotheses[-1].normalized_score >= result.scores[-1]
+            found.append(hypotheses if is_certain else None)
+        return found
+
+    def _greedy(self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions) -> list[Found]:
+        rows: list[list[str]] = []
+        scores: list[float | None] = []
+        for result, (_, longest) in zip(self._decode(sources, limits, options), limits, strict=True):
+            (row,), (score,) = result.hypotheses, result.scores
+            rows.append(row[:longest])
+            scores.append(score if len(row) < longest else None)
+        too_short = {
+            index for index, (row, (shortest, _)) in enumerate(zip(rows, limits, strict=True)) if len(row) < shortest
+        }
+        for shortest in sorted({limits[index][0] for index in too_short}):
+            group = [index for index in sorted(too_short) if limits[index][0] == shortest]
+            own = [limits[index] for index in group]
+            again = self._decode([sources[index] for index in group], own, options, shortest)
+            for index, result in zip(group, again, strict=True):
+                rows[index], scores[index] = result.hypotheses[0][: limits[index][1]], None
+        unscored = [index for index, score in enumerate(scores) if score is None]
+        if unscored:
+            scored = self.translator.score_batch(
+                self._pieces_of([sources[index] for index in unscored]),
+                [rows[index] for index in unscored],
+                max_input_length=0,
+            )
+            for index, one in zip(unscored, scored, strict=True):
+                scores[index] = sum(one.log_probs)  # with that of EOS
+        found: list[Found] = []
+        for row, score in zip(rows, scores, strict=True):
+            assert score is not None
+            normalized = score / float(length_penalty(len(row) + 1.0, options))
+            found.append([hypothesis(self._ids(row), score, normalized)] if self.never.isdisjoint(row) else None)
         return found
