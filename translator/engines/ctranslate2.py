@@ -12,6 +12,7 @@ Where a limit matters:
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import ctranslate2
 import torch
@@ -26,9 +27,17 @@ from translator.runs.directory import RunDirectory
 from translator.runs.loading import LoadedRun
 from translator.schema.decode import SearchOptions
 
+SCORED_TOKENS = 2_048  # of outputs whose log-probabilities are computed at a time, for the whole vocabulary
 Source = Sequence[int]  # ids that end with EOS
 Limits = tuple[int, int]  # the shortest and the longest output allowed, in pieces without EOS
 Found = list[Hypothesis] | None  # None where our own search has to find them
+
+
+class Result(NamedTuple):
+    """What CTranslate2 has found for a sentence, best first."""
+
+    rows: list[list[str]]  # pieces without EOS
+    scores: list[float]  # divided by the length penalty; with greedy search, log-probabilities
 
 
 class CTranslate2Engine:
@@ -86,28 +95,26 @@ class CTranslate2Engine:
         """Like `find`, for sources that fit the table of positions and the length limits of their outputs."""
         if options.beam_size == 1:
             return self._greedy(sources, limits, options)
-        results = self._decode(sources, limits, options)
-        found = [
-            self._hypotheses(result, options) if self._is_within(result, own) else None
-            for result, own in zip(results, limits, strict=True)
-        ]
-        has_empty = [
-            index
-            for index, result in enumerate(results)
-            if limits[index][0] == 1 and [] in result.hypotheses and self._is_within(result, (0, limits[index][1]))
-        ]
-        if has_empty:
-            end_scores = [results[index].scores[results[index].hypotheses.index([])] for index in has_empty]
-            chosen, own = [sources[index] for index in has_empty], [limits[index] for index in has_empty]
-            for index, hypotheses in zip(has_empty, self._without_empty(chosen, own, options, end_scores), strict=True):
+        found: list[Found] = []
+        end_scores: dict[int, float] = {}  # of the empty hypotheses, which are not allowed
+        for index, (result, own) in enumerate(zip(self._decode(sources, limits, options), limits, strict=True)):
+            is_within = self._is_within(result, own)
+            found.append(self._hypotheses(result, options) if is_within else None)
+            if not is_within and own[0] == 1 and self._is_within(result, (0, own[1])):
+                end_scores[index] = result.scores[result.rows.index([])]
+        if end_scores:
+            chosen = [sources[index] for index in end_scores]
+            their_limits = [limits[index] for index in end_scores]
+            again = self._without_empty(chosen, their_limits, options, list(end_scores.values()))
+            for index, hypotheses in zip(end_scores, again, strict=True):
                 found[index] = hypotheses
         return found
 
     def _decode(
         self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, shortest: int = 0
-    ) -> list[ctranslate2.TranslationResult]:
+    ) -> list[Result]:
         """CTranslate2's own search. Where an output may not end yet, the other pieces share the probability of EOS."""
-        return self.translator.translate_batch(
+        results = self.translator.translate_batch(
             self._pieces_of(sources),
             beam_size=options.beam_size,
             num_hypotheses=options.beam_size,  # all that have finished: the longest tells when the search ended
@@ -118,22 +125,21 @@ class CTranslate2Engine:
             return_scores=True,
             max_batch_size=0,
         )
+        return [Result(result.hypotheses, result.scores) for result in results]
 
     def _pieces_of(self, sources: Sequence[Source]) -> list[list[str]]:
         """Without EOS, which CTranslate2 adds."""
         return [[self.source_pieces[piece] for piece in source[:-1]] for source in sources]
 
-    def _is_within(self, result: ctranslate2.TranslationResult, limits: Limits) -> bool:
+    def _is_within(self, result: Result, limits: Limits) -> bool:
         """Whether no limit had a say in the search, nor a piece that is never written."""
         shortest, longest = limits
-        return all(shortest <= len(row) < longest and self.never.isdisjoint(row) for row in result.hypotheses)
+        return all(shortest <= len(row) < longest and self.never.isdisjoint(row) for row in result.rows)
 
-    def _hypotheses(
-        self, result: ctranslate2.TranslationResult, options: SearchOptions, surplus: float = 0.0
-    ) -> list[Hypothesis]:
+    def _hypotheses(self, result: Result, options: SearchOptions, surplus: float = 0.0) -> list[Hypothesis]:
         """The best of a beam; `surplus` is what CTranslate2 has added to every log-probability."""
         found = []
-        for pieces, normalized in zip(result.hypotheses, result.scores, strict=True):
+        for pieces, normalized in zip(*result, strict=True):
             penalty = float(length_penalty(len(pieces) + 1.0, options))
             score = normalized * penalty - surplus
             found.append((pieces, score, score / penalty))
@@ -166,33 +172,40 @@ class CTranslate2Engine:
         return found
 
     def _greedy(self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions) -> list[Found]:
-        rows: list[list[str]] = []
-        scores: list[float | None] = []
-        for result, (_, longest) in zip(self._decode(sources, limits, options), limits, strict=True):
-            (row,), (score,) = result.hypotheses, result.scores
-            rows.append(row[:longest])
-            scores.append(score if len(row) < longest else None)
-        too_short = {
-            index for index, (row, (shortest, _)) in enumerate(zip(rows, limits, strict=True)) if len(row) < shortest
-        }
-        for shortest in sorted({limits[index][0] for index in too_short}):
-            group = [index for index in sorted(too_short) if limits[index][0] == shortest]
-            own = [limits[index] for index in group]
-            again = self._decode([sources[index] for index in group], own, options, shortest)
-            for index, result in zip(group, again, strict=True):
-                rows[index], scores[index] = result.hypotheses[0][: limits[index][1]], None
-        unscored = [index for index, score in enumerate(scores) if score is None]
-        if unscored:
-            scored = self.translator.score_batch(
-                self._pieces_of([sources[index] for index in unscored]),
-                [rows[index] for index in unscored],
-                max_input_length=0,
+        """Each piece is the likeliest one that is allowed, so a limit changes an output only from there on."""
+        results = self._decode(sources, limits, options)
+        rows, scores = [result.rows[0] for result in results], [result.scores[0] for result in results]
+        too_short = [index for index, (shortest, _) in enumerate(limits) if len(rows[index]) < shortest]
+        for shortest in {limits[index][0] for index in too_short}:
+            group = [index for index in too_short if limits[index][0] == shortest]
+            again = self._decode(
+                [sources[index] for index in group], [limits[index] for index in group], options, shortest
             )
-            for index, one in zip(unscored, scored, strict=True):
-                scores[index] = sum(one.log_probs)  # with that of EOS
+            for index, result in zip(group, again, strict=True):
+                rows[index] = result.rows[0]
+        too_long = [index for index, (_, longest) in enumerate(limits) if len(rows[index]) >= longest]
+        for index in too_long:
+            rows[index] = rows[index][: limits[index][1]]
+        changed = sorted({*too_short, *too_long})
+        log_probabilities = self._log_probabilities(
+            [sources[index] for index in changed], [rows[index] for index in changed]
+        )
+        for index, log_probability in zip(changed, log_probabilities, strict=True):
+            scores[index] = log_probability
         found: list[Found] = []
         for row, score in zip(rows, scores, strict=True):
-            assert score is not None
             normalized = score / float(length_penalty(len(row) + 1.0, options))
             found.append([hypothesis(self._ids(row), score, normalized)] if self.never.isdisjoint(row) else None)
         return found
+
+    def _log_probabilities(self, sources: Sequence[Source], rows: Sequence[list[str]]) -> list[float]:
+        """Of given outputs, with their EOS."""
+        if not rows:
+            return []
+        scored = self.translator.score_batch(
+            self._pieces_of(sources),
+            list(rows),
+            max_input_length=0,
+            max_batch_size=max(1, SCORED_TOKENS // (max(map(len, rows)) + 1)),
+        )
+        return [sum(one.log_probs) for one in scored]
