@@ -7,6 +7,7 @@ most of their time waiting for each other. Ctrl-C is enabled, because shells let
 import io
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,19 @@ def multi30k() -> Path:
     if not folder:
         pytest.skip("TRANSLATOR_MULTI30K does not name a folder with the files of Multi30k (train.en.gz …)")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def bfloat16_products() -> None:
+    """Skips where they kill the process: virtual machines may advertise instructions that they do not have.
+
+    Torch multiplies small matrices itself; 64 x 64 is large enough for its library, oneDNN.
+    """
+    product = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
+    code = subprocess.run([sys.executable, "-c", product], check=False).returncode
+    if code < 0:
+        pytest.skip(f"products of bfloat16 matrices end with {signal.Signals(-code).name} on this machine")
+    assert code == 0
 
 
 @pytest.fixture(scope="module")

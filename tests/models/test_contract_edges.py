@@ -152,6 +152,7 @@ def test_meta_device(request: pytest.FixtureRequest, model: Seq2Seq) -> None:
     }
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 @pytest.mark.parametrize("name", KINDS)
 def test_bfloat16(name: str) -> None:
     model, batch = make(name).float(), make_batch((5, 0, 9))

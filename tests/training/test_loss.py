@@ -26,6 +26,7 @@ def test_real_positions_are_those_of_the_mask() -> None:
         assert real_positions(mask, len(expected)).equal(expected)
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 def test_reduced_precision_follows_autocast() -> None:
     states, weight, bias, targets = operands(37, torch.float32, True)
     expected, _ = smoothed_cross_entropy(states, weight, bias, targets, 0.1)

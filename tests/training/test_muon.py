@@ -57,6 +57,7 @@ def test_a_matrix_that_does_not_fall_into_squares_stays_whole() -> None:
     assert square_blocks(torch.zeros(6, 4)).shape == (1, 6, 4)
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 def test_steps_are_those_of_torchs_muon() -> None:
     """On a square matrix, up to the rounding of torch's bfloat16."""
     ours, theirs = (nn.Parameter(random_matrices(32, 32, dtype=torch.float32)) for _ in range(2))

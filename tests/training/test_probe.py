@@ -371,6 +371,7 @@ def test_the_tolerance_decides() -> None:
     assert probe(model, *batch, tolerance=deviation * 2).findings[0].holds
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_other_precisions(dtype: torch.dtype) -> None:
     probe(make(Toy).to(dtype), *data()).refuse()
