@@ -49,7 +49,8 @@ class Client:
 
     async def translate(self, text: str) -> int:
         """The status of the answer."""
-        if self.streams is None:
+        if self.streams is None or self.streams[0].at_eof():  # the server closes connections that have been idle
+            self.close()
             self.streams = await asyncio.open_connection("127.0.0.1", self.port)
         reader, writer = self.streams
         body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
