@@ -220,6 +220,17 @@ def test_only_a_sentence_beyond_the_table_of_positions_is_left_to_torch(
     assert engine.find([long], options) == [None]
 
 
+def test_torch_keeps_its_threads(run: Callable[[str], Path]) -> None:
+    """Each engine's workers have one thread; what is left to torch should have all."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        Translator.load(run("pre"), device="cpu", engine="ctranslate2").translate(LINES)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_int8_translates_too(run: Callable[[str], Path]) -> None:
     fast = Translator.load(run("pre"), device="cpu", engine="ctranslate2", int8=True)
     assert isinstance(fast.engine, CTranslate2Engine)

@@ -63,6 +63,7 @@ class CTranslate2Engine:
         self.translator = ctranslate2.Translator(
             str(self._folder.path), compute_type=compute_type, inter_threads=num_workers, intra_threads=1
         )
+        torch.set_num_threads(num_workers)  # CTranslate2 has set the number of OpenMP's threads, which torch shares
 
     def accepts(self, options: SearchOptions) -> bool:
         """Whether it can search with these options; where no other engine will do, they are refused by name."""
