@@ -19,6 +19,10 @@ from translator.training.schedule import LearningRate
 from translator.training.signals import STOP_SIGNALS, Interruption, StopSignals
 from translator.training.trainer import Trainer
 
+NEEDS_SIGHUP = pytest.mark.skipif(
+    signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored, as under nohup, so runs ignore it, too"
+)
+
 # A run that would take forever; it reports when it is in the middle of an update or a validation.
 PROGRAM = """
 import sys, time
@@ -71,7 +75,7 @@ def start(where: str, folder: Path) -> Program:
         ("update", signal.SIGINT, 3),
         ("update", signal.SIGUSR1, 3),
         ("validation", signal.SIGTERM, 3),
-        ("averaging", signal.SIGHUP, 9),
+        pytest.param("averaging", signal.SIGHUP, 9, marks=NEEDS_SIGHUP),
     ],
 )
 def test_a_signal_ends_the_run_cleanly(where: str, number: signal.Signals, resumed_at: int, tmp_path: Path) -> None:
@@ -182,7 +186,10 @@ def test_a_ctrl_c_that_arrives_twice_counts_once() -> None:
         assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL, "a third one ends the process whatever happens"
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(number, marks=NEEDS_SIGHUP if number == signal.SIGHUP else ()) for number in STOP_SIGNALS],
+)
 def test_handlers_note_the_signal_and_raise_nothing(number: int) -> None:
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     with StopSignals() as signals:
