@@ -30,6 +30,7 @@ WANTED_RATIO = 3.0
 LONGEST_PHASE = 600.0  # seconds
 LONGEST_SOAK = 120.0  # minutes
 MOST_OPEN = 2_000  # unanswered requests at a time in the soak test
+LONGEST_IDLE = 3.0  # seconds; the server closes a connection after five, perhaps just as a request is being sent
 ALLOWED_GROWTH = 0.05
 SENTENCES = [
     f"The {adjective} {noun} {verb} {place}."
@@ -46,10 +47,12 @@ class Client:
     def __init__(self, port: int) -> None:
         self.port = port
         self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.last_used = 0.0
 
     async def translate(self, text: str) -> int:
         """The status of the answer."""
-        if self.streams is None or self.streams[0].at_eof():  # the server closes connections that have been idle
+        is_idle = time.monotonic() - self.last_used > LONGEST_IDLE
+        if self.streams is None or is_idle or self.streams[0].at_eof():
             self.close()
             self.streams = await asyncio.open_connection("127.0.0.1", self.port)
         reader, writer = self.streams
@@ -59,6 +62,7 @@ class Client:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
         length = re.search(r"content-length: (\d+)", lines)
         await reader.readexactly(int(length[1]) if length else 0)
+        self.last_used = time.monotonic()
         return int(lines.split()[1])
 
     def close(self) -> None:

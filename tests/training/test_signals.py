@@ -20,7 +20,7 @@ from translator.training.signals import STOP_SIGNALS, Interruption, StopSignals
 from translator.training.trainer import Trainer
 
 NEEDS_SIGHUP = pytest.mark.skipif(
-    signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored, as under nohup, so runs ignore it, too"
+    signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored here, as under nohup"
 )
 
 # A run that would take forever; it reports when it is in the middle of an update or a validation.
