@@ -45,6 +45,20 @@ def test_a_single_item_has_all_threads() -> None:
     assert seen == [3]
 
 
+def test_a_single_item_outside_the_main_thread_has_one() -> None:
+    seen = []
+
+    def work() -> None:
+        torch.set_num_threads(3)
+        for_each(lambda item, abandoned: seen.append(torch.get_num_threads()), [0], CPU)
+        seen.append(torch.get_num_threads())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [1, 3]
+
+
 def test_an_error_ends_the_work_and_arrives_while_others_are_busy() -> None:
     go_on = threading.Event()
     begun = []

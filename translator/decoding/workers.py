@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 import torch
@@ -24,15 +24,17 @@ def for_each(
 ) -> None:
     """Calls the function with every item, several at a time (but no more than `at_most`), each in one thread.
 
-    A single item has all threads to itself. Items are begun in order. torch lets other Python threads run while it
-    computes. The function's second argument tells whether the work has been abandoned, after an error or Ctrl-C; it
-    should poll it and then return or raise at once, since a process cannot end before its threads.
+    A single item has all threads to itself, except in a server's thread. Items are begun in order. torch lets other
+    Python threads run while it computes. The function's second argument tells whether the work has been abandoned,
+    after an error or Ctrl-C; it should poll it and then return or raise at once, since a process cannot end before its
+    threads.
     """
     abandoned = threading.Event()
     num_together = min(num_workers(device), len(items), at_most or len(items))
     if num_together <= 1:
-        for item in items:
-            function(item, abandoned.is_set)
+        with nullcontext() if _is_main_thread() else _one_thread_each():
+            for item in items:
+                function(item, abandoned.is_set)
         return
     workers = ThreadPoolExecutor(num_together)
     with _one_thread_each():
@@ -43,6 +45,13 @@ def for_each(
             abandoned.set()
             # Nothing more is started, and running items are not waited for.
             workers.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_main_thread() -> bool:
+    """OpenMP makes other threads for each thread that calls it. With more of them than processors they sleep between
+    operations, and waking them takes longer than most operations of a search.
+    """
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
