@@ -24,7 +24,7 @@ def for_each(
 ) -> None:
     """Calls the function with every item, several at a time (but no more than `at_most`), each in one thread.
 
-    A single item has all threads to itself, except in a server's thread. Items are begun in order. torch lets other
+    A single item has all threads to itself, but only in the main thread. Items are begun in order. torch lets other
     Python threads run while it computes. The function's second argument tells whether the work has been abandoned,
     after an error or Ctrl-C; it should poll it and then return or raise at once, since a process cannot end before its
     threads.
@@ -48,8 +48,10 @@ def for_each(
 
 
 def _is_main_thread() -> bool:
-    """OpenMP makes other threads for each thread that calls it. With more of them than processors they sleep between
-    operations, and waking them takes longer than most operations of a search.
+    """Whether the caller shares OpenMP's threads with the rest of the program.
+
+    Every other thread gets threads of its own. With more of them than processors they sleep between operations, and
+    waking them takes longer than most operations of a search.
     """
     return threading.current_thread() is threading.main_thread()
 
