@@ -188,6 +188,7 @@ class Session:
             translations = self.translator.translate_fully(
                 [line.text for line in chunk],
                 prefixes=chosen,
+                need_scores=self.options.scores or self.pages is not None,
                 need_alignment=self.options.alignments,
                 need_attention=self.pages is not None,
                 first_line=number,
@@ -231,7 +232,7 @@ class Session:
             assert self.translator.engine is not None
             say(
                 f"Note: {self.num_left:,} lines were searched by torch instead of {self.translator.engine.name}, "
-                "which has neither forced prefixes nor length limits for each sentence."
+                "which has no forced prefixes and cannot be sure of every beam that reaches its length limit."
             )
         if not self.options.quiet:
             seconds = max(self.seconds, 1e-9)

@@ -1,6 +1,7 @@
 """`engine="ctranslate2"` gives the same translations as torch, with every option."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -148,6 +149,38 @@ def test_greedy_search_is_left_to_torch_by_no_limit(
         assert exactly.outputs[0].num_pieces == length
 
 
+@pytest.mark.parametrize("num_hypotheses", [1, 2])
+def test_beams_that_reach_the_limit_are_searched_again(
+    num_hypotheses: int, run: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch_, fast = both(run("pre"), beam_size=5, num_hypotheses=num_hypotheses)
+    assert isinstance(fast.engine, CTranslate2Engine)
+    within_limits, settled = fast.engine._within_limits, []
+
+    def counting(*arguments: Any) -> Any:
+        found = within_limits(*arguments)
+        settled.extend(one is not None for one in found)
+        return found
+
+    monkeypatch.setattr(fast.engine, "_within_limits", counting)
+    sources = [source for source, _ in PAIRS]
+    for longest in (1, 4, 7, 9, 11, 13, 17, 20, 30):
+        for one in (torch_, fast):
+            one.options = one.options.changed(max_length_ratio=0, max_length_extra=longest)
+        assert_same(torch_.translate_fully(sources), fast.translate_fully(sources))
+    assert len(settled) >= 30
+    assert sum(settled) >= 4  # the others are left to torch
+
+
+def test_greedy_search_gives_the_same_texts_without_scores(run: Callable[[str], Path]) -> None:
+    _, fast = both(run("pre"), beam_size=1, max_length_ratio=0.5, max_length_extra=3)
+    scored, unscored = fast.translate_fully(LINES), fast.translate_fully(LINES, need_scores=False)
+    texts = [translation.outputs[0].text for translation in scored]
+    assert texts == [translation.outputs[0].text for translation in unscored] == fast.translate(LINES)
+    assert all(math.isnan(one.outputs[0].score) for one in unscored if one.num_source_pieces)
+    assert all(one.outputs[0].score < 0 for one in scored if one.num_source_pieces)
+
+
 def like_to_end_at_once(model: Seq2Seq, source: torch.Tensor) -> None:
     """Turns the output vector of EOS towards the decoder's first state."""
     with torch.no_grad():
@@ -174,6 +207,9 @@ def test_beams_with_an_empty_hypothesis_are_searched_again_without_it(
         def translate_batch(self, *arguments: Any, **options: Any) -> Any:
             shortest.append(options["min_decoding_length"])
             return library.translate_batch(*arguments, **options)
+
+        def score_batch(self, *arguments: Any, **options: Any) -> Any:
+            return library.score_batch(*arguments, **options)
 
     library = engine.translator
     engine.translator = Counting()  # type: ignore[assignment]
@@ -213,11 +249,10 @@ def test_only_a_sentence_beyond_the_table_of_positions_is_left_to_torch(
     options = SearchOptions(max_length_ratio=1.0, max_length_extra=40)
     (short,) = fast.tokenizer.encode_source([PAIRS[0][0]])
     long = short[:-1] + short
-    alone = engine.find([short], options)
-    assert alone[0]
+    ((alone,),) = engine.find([[short]], options)
+    assert alone
     monkeypatch.setattr("translator.engines.ctranslate2.MAX_POSITIONS", len(short) + 40)
-    assert engine.find([long, short, long], options) == [None, alone[0], None]
-    assert engine.find([long], options) == [None]
+    assert engine.find([[long, short, long], [long]], options) == [[None, alone, None], [None]]
 
 
 def test_torch_keeps_its_threads(run: Callable[[str], Path]) -> None:

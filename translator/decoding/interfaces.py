@@ -1,6 +1,6 @@
 """What text-to-text translation needs of a tokenizer, and what it returns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -19,8 +19,20 @@ class SearchEngine(Protocol):
         """Whether it can search with these options; raises an OptionError if nothing else is to do so."""
         ...
 
-    def find(self, sources: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis] | None]:
-        """The hypotheses of each source; None where they are left to our own search."""
+    def find(
+        self,
+        batches: Sequence[Sequence[Sequence[int]]],
+        options: SearchOptions,
+        *,
+        need_scores: bool,
+        at_most: int,
+        before_batch: Callable[[Callable[[], bool]], None],
+    ) -> list[list[list[Hypothesis] | None]]:
+        """The hypotheses of each source of each batch; None where they are left to our own search.
+
+        Scores may be NaN if they are not needed. At most so many batches are searched at a time, and `before_batch` is
+        called each time, with a function that tells whether the work has been abandoned.
+        """
         ...
 
 

@@ -84,13 +84,15 @@ class LineTranslator:
 
         `advance` is called with the number of further lines done, from whichever thread did them.
         """
-        return [translation.outputs[0].text for translation in self.translate_fully(lines, advance=advance)]
+        translations = self.translate_fully(lines, need_scores=False, advance=advance)
+        return [translation.outputs[0].text for translation in translations]
 
     def translate_fully(
         self,
         lines: Sequence[str],
         *,
         prefixes: Sequence[str] | None = None,
+        need_scores: bool = True,
         need_alignment: bool = False,
         need_attention: bool = False,
         first_line: int = 0,
@@ -98,11 +100,14 @@ class LineTranslator:
     ) -> list[Translation]:
         """Every line's n-best list with scores and, if asked for, alignments and attention.
 
-        Each translation begins with its line's prefix. `first_line` is the number of the first of these lines in the
-        whole text: samples depend on a line's number, but not on how the text is divided into calls.
+        Each translation begins with its line's prefix. Without `need_scores` the scores may be NaN. `first_line` is the
+        number of the first of these lines in the whole text: samples depend on a line's number, but not on how the
+        text is divided into calls.
         """
         parts = self.parts(lines, prefixes, first_line)
-        self.find_hypotheses(parts, need_attention=need_alignment or need_attention, advance=advance)
+        self.find_hypotheses(
+            parts, need_scores=need_scores, need_attention=need_alignment or need_attention, advance=advance
+        )
         by_line: dict[int, list[Part]] = {}
         for part in parts:
             by_line.setdefault(part.line, []).append(part)
@@ -115,6 +120,7 @@ class LineTranslator:
         self,
         parts: Sequence[Part],
         *,
+        need_scores: bool = True,
         need_attention: bool = False,
         advance: Callable[[int], None] = lambda count: None,
     ) -> None:
@@ -123,6 +129,7 @@ class LineTranslator:
             # Batches translated side by side share the budget, so that memory does not grow with the threads.
             budget = self.options.batch_tokens // num_workers(self.device)
             reranker = None if self.options.mbr else self.reranker
+            need_scores = need_scores or reranker is not None
             options, rank = self.options.for_candidates(all_of_beam=reranker is not None), self._ranking()
             memory = SearchMemory(self.model, self.tokenizer.target_vocab_size, options, self.device)
             most_sentences = cache(memory.most_sentences)
@@ -131,12 +138,11 @@ class LineTranslator:
             most = [sentences // num_together for sentences in most]
             indices = batches_by_length([len(part.ids) for part in parts], budget, most)
             batches = [[parts[index] for index in batch] for batch in indices]
-            engine = self.engine if self.engine is not None and self.engine.accepts(options) else None
             forbidden = self.forbidden()
+            if self.engine is not None and self.engine.accepts(options):
+                self._ask(self.engine, batches, options, need_scores, num_together)
 
             def work(batch: list[Part], abandoned: Callable[[], bool]) -> None:
-                if engine is not None:
-                    self._ask(engine, batch, options, abandoned)
                 for has_terms in (False, True):
                     remaining = [part for part in batch if not part.hypotheses and bool(part.terms.size) == has_terms]
                     if remaining:
@@ -272,15 +278,26 @@ class LineTranslator:
             part.hypotheses = reranker.best_first(part.hypotheses, own)[: self.options.num_hypotheses]
 
     def _ask(
-        self, engine: SearchEngine, parts: list[Part], options: SearchOptions, abandoned: Callable[[], bool]
+        self,
+        engine: SearchEngine,
+        batches: Sequence[Sequence[Part]],
+        options: SearchOptions,
+        need_scores: bool,
+        num_together: int,
     ) -> None:
         """Lets the engine search; what it leaves to us has no hypotheses afterwards."""
-        self._stop_if_interrupted(abandoned)
-        asked = [part for part in parts if not part.prefix]
-        found = engine.find([part.ids for part in asked], options) if asked else []
-        for part, hypotheses in zip(asked, found, strict=True):
-            part.hypotheses = hypotheses or []
-        for part in parts:
+        asked = [[part for part in batch if not part.prefix] for batch in batches]
+        found = engine.find(
+            [[part.ids for part in batch] for batch in asked],
+            options,
+            need_scores=need_scores,
+            at_most=num_together,
+            before_batch=self._stop_if_interrupted,
+        )
+        for batch, hypotheses_of_batch in zip(asked, found, strict=True):
+            for part, hypotheses in zip(batch, hypotheses_of_batch, strict=True):
+                part.hypotheses = hypotheses or []
+        for part in (part for batch in batches for part in batch):
             part.left_by_engine = not part.hypotheses
 
     def _stop_if_interrupted(self, abandoned: Callable[[], bool]) -> None:

@@ -3,14 +3,15 @@
 Both searches keep the same hypotheses and stop by the same rule when scores are divided by the length. CTranslate2
 only has one minimum and maximum length per batch, and other rules there, so it first searches without these limits.
 Where a limit matters:
-- Greedy search: an output that is too long is cut, and one that is too short is searched for again with the minimum;
-  `score_batch` then gives the log-probabilities.
+- Greedy search: an output that is too long is cut, and one that is too short is searched for again with the minimum.
 - A beam with an empty hypothesis, which is not allowed by default, is searched again without it.
-- All other beams are left to torch, and so are sentences with a forced prefix.
+- A beam with a hypothesis that is too long is searched again together with others that have the same limits.
+- If the best hypotheses are then still not certain, the sentence is left to torch. So are beams with a larger minimum
+  and sentences with a forced prefix.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ import ctranslate2
 import torch
 
 from translator.decoding.hypotheses import Hypothesis, hypothesis, length_limit, length_penalty
+from translator.decoding.length_batches import batches_by_length
+from translator.decoding.workers import for_each
 from translator.engines.cache import converted
 from translator.engines.choice import check_options
 from translator.errors import OptionError
@@ -28,16 +31,33 @@ from translator.runs.loading import LoadedRun
 from translator.schema.decode import SearchOptions
 
 SCORED_TOKENS = 2_048  # of outputs whose log-probabilities are computed at a time, for the whole vocabulary
+CPU = torch.device("cpu")
 Source = Sequence[int]  # ids that end with EOS
-Limits = tuple[int, int]  # the shortest and the longest output allowed, in pieces without EOS
 Found = list[Hypothesis] | None  # None where our own search has to find them
+
+
+class Limits(NamedTuple):
+    """The lengths that outputs may have, in pieces without EOS."""
+
+    shortest: int
+    longest: int
+
+
+class Doubt(NamedTuple):
+    """A sentence whose beam has to be searched again."""
+
+    place: tuple[int, int]  # its batch, and its index there
+    source: Source
+    limits: Limits  # shortest is 1 only if there was an empty hypothesis
+    log_probability_of_end: float  # of the empty hypothesis; 0 if there is none
+    is_at_limit: bool  # whether a hypothesis is as long as the longest output or longer
 
 
 class Result(NamedTuple):
     """What CTranslate2 has found for a sentence, best first."""
 
     rows: list[list[str]]  # pieces without EOS
-    scores: list[float]  # divided by the length penalty; with greedy search, log-probabilities
+    scores: list[float]  # divided by the length penalty; with greedy search, log-probabilities, or none
 
 
 class CTranslate2Engine:
@@ -75,44 +95,82 @@ class CTranslate2Engine:
             return False
         return True
 
-    def find(self, sources: Sequence[Source], options: SearchOptions) -> list[Found]:
-        """The hypotheses of each source, which ends with EOS; None where our own search has to find them."""
-        limits = [length_limit(len(source) - 1, options) for source in sources]
-        fitting = [
-            index
-            for index, (source, (_, longest)) in enumerate(zip(sources, limits, strict=True))
-            if max(longest + 1, len(source)) <= MAX_POSITIONS
-        ]
-        found: list[Found] = [None] * len(sources)
-        if fitting:
-            searched = self._search(
-                [sources[index] for index in fitting], [limits[index] for index in fitting], options
-            )
-            for index, hypotheses in zip(fitting, searched, strict=True):
-                found[index] = hypotheses
+    def find(
+        self,
+        batches: Sequence[Sequence[Source]],
+        options: SearchOptions,
+        *,
+        need_scores: bool = True,
+        at_most: int | None = None,
+        before_batch: Callable[[Callable[[], bool]], None] = lambda abandoned: None,
+    ) -> list[list[Found]]:
+        """The hypotheses of each source, which ends with EOS; None where our own search has to find them.
+
+        Greedy search is faster without scores, which are NaN then. What has to be searched again is gathered from all
+        batches, since a few sentences take nearly as long as many. At most so many batches are searched at a time.
+        """
+        found: list[list[Found]] = [[None] * len(batch) for batch in batches]
+        doubts: list[Doubt] = []
+        budget = max((len(batch) * max(map(len, batch)) for batch in batches if batch), default=0)
+
+        def first(number: int, abandoned: Callable[[], bool]) -> None:
+            before_batch(abandoned)
+            found[number] = self._find(number, batches[number], options, need_scores, doubts)
+
+        def again(chosen: list[Doubt], abandoned: Callable[[], bool]) -> None:
+            before_batch(abandoned)
+            search = self._within_limits if chosen[0].is_at_limit else self._without_empty
+            for doubt, result in zip(chosen, search(chosen, options, doubts), strict=True):
+                batch, index = doubt.place
+                found[batch][index] = result
+
+        for_each(first, range(len(batches)), CPU, at_most)
+        while doubts:  # twice at most: a beam without the empty hypothesis may reach the limit
+            chosen, doubts[:] = list(doubts), []
+            for_each(again, _batches_of(chosen, budget), CPU, at_most)
         return found
 
-    def _search(self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions) -> list[Found]:
-        """Like `find`, for sources that fit the table of positions and the length limits of their outputs."""
+    def _find(
+        self, number: int, sources: Sequence[Source], options: SearchOptions, need_scores: bool, doubts: list[Doubt]
+    ) -> list[Found]:
+        """Searches a batch, and adds the sentences that have to be searched again to the doubts."""
+        limits = [Limits(*length_limit(len(source) - 1, options)) for source in sources]
+        found: list[Found] = [None] * len(sources)
+        fitting = [
+            index
+            for index, (source, own) in enumerate(zip(sources, limits, strict=True))
+            if max(own.longest + 1, len(source)) <= MAX_POSITIONS
+        ]
+        if not fitting:
+            return found
+        chosen, their_limits = [sources[index] for index in fitting], [limits[index] for index in fitting]
         if options.beam_size == 1:
-            return self._greedy(sources, limits, options)
-        found: list[Found] = []
-        end_scores: dict[int, float] = {}  # of the empty hypotheses, which are not allowed
-        for index, (result, own) in enumerate(zip(self._decode(sources, limits, options), limits, strict=True)):
-            is_within = self._is_within(result, own)
-            found.append(self._hypotheses(result, options) if is_within else None)
-            if not is_within and own[0] == 1 and self._is_within(result, (0, own[1])):
-                end_scores[index] = result.scores[result.rows.index([])]
-        if end_scores:
-            chosen = [sources[index] for index in end_scores]
-            their_limits = [limits[index] for index in end_scores]
-            again = self._without_empty(chosen, their_limits, options, list(end_scores.values()))
-            for index, hypotheses in zip(end_scores, again, strict=True):
+            for index, hypotheses in zip(
+                fitting, self._greedy(chosen, their_limits, options, need_scores), strict=True
+            ):
                 found[index] = hypotheses
+            return found
+        for index, result in zip(fitting, self._decode(chosen, their_limits, options), strict=True):
+            own = limits[index]
+            is_at_limit = max(map(len, result.rows)) >= own.longest
+            if own.shortest > min(map(len, result.rows)) or is_at_limit:
+                # With a larger minimum, EOS leaves its probability to the other pieces at every step.
+                if own.shortest <= 1:
+                    is_empty = own.shortest == 1 and [] in result.rows
+                    end = result.scores[result.rows.index([])] if is_empty else 0.0
+                    again = Limits(int(is_empty), own.longest)
+                    doubts.append(Doubt((number, index), sources[index], again, end, is_at_limit))
+            elif self._is_allowed(result):
+                found[index] = self._hypotheses(result, options)
         return found
 
     def _decode(
-        self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, shortest: int = 0
+        self,
+        sources: Sequence[Source],
+        limits: Sequence[Limits],
+        options: SearchOptions,
+        shortest: int = 0,
+        need_scores: bool = True,
     ) -> list[Result]:
         """CTranslate2's own search. Where an output may not end yet, the other pieces share the probability of EOS."""
         results = self.translator.translate_batch(
@@ -122,8 +180,8 @@ class CTranslate2Engine:
             length_penalty=0 if options.beam_size == 1 else options.alpha,
             max_input_length=0,
             min_decoding_length=shortest,
-            max_decoding_length=max(longest for _, longest in limits),
-            return_scores=True,
+            max_decoding_length=_longest(limits),
+            return_scores=need_scores,
             max_batch_size=0,
         )
         return [Result(result.hypotheses, result.scores) for result in results]
@@ -132,10 +190,9 @@ class CTranslate2Engine:
         """Without EOS, which CTranslate2 adds."""
         return [[self.source_pieces[piece] for piece in source[:-1]] for source in sources]
 
-    def _is_within(self, result: Result, limits: Limits) -> bool:
-        """Whether no limit had a say in the search, nor a piece that is never written."""
-        shortest, longest = limits
-        return all(shortest <= len(row) < longest and self.never.isdisjoint(row) for row in result.rows)
+    def _is_allowed(self, result: Result) -> bool:
+        """Whether it has none of the pieces that are never written."""
+        return all(self.never.isdisjoint(row) for row in result.rows)
 
     def _hypotheses(self, result: Result, options: SearchOptions, surplus: float = 0.0) -> list[Hypothesis]:
         """The best of a beam; `surplus` is what CTranslate2 has added to every log-probability."""
@@ -145,62 +202,111 @@ class CTranslate2Engine:
             score = normalized * penalty - surplus
             found.append((pieces, score, score / penalty))
         found.sort(key=lambda one: -one[2])
-        return [
-            hypothesis(self._ids(pieces), score, normalized)
-            for pieces, score, normalized in found[: options.num_hypotheses]
-        ]
+        return [hypothesis(self._ids(pieces), *scores) for pieces, *scores in found[: options.num_hypotheses]]
 
     def _ids(self, pieces: Sequence[str]) -> list[int]:
         return [self.target_ids[piece] for piece in pieces]
 
-    def _without_empty(
-        self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, end_scores: Sequence[float]
-    ) -> list[Found]:
-        """Searches again where one of the hypotheses was empty, with the log-probability in `end_scores`.
+    def _without_empty(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: list[Doubt]) -> list[Found]:
+        """Searches again without the empty hypothesis.
 
         CTranslate2 then divides the first piece's probability by that of not ending at once, 1 - p. All hypotheses of
         a sentence gain the same, so the beam does not change, but those divided by a smaller length gain more.
         """
         found: list[Found] = []
-        results = self._decode(sources, limits, options, shortest=1)
-        for result, own, end_score in zip(results, limits, end_scores, strict=True):
-            surplus = -math.log1p(-math.exp(end_score)) if end_score < 0 else math.inf
-            is_usable = self._is_within(result, own) and math.isfinite(surplus)
-            hypotheses = self._hypotheses(result, options, surplus) if is_usable else []
-            # CTranslate2 may have dropped a hypothesis beyond the beam whose rank was worse only with the surplus.
-            is_certain = bool(hypotheses) and hypotheses[-1].normalized_score >= result.scores[-1]
-            found.append(hypotheses if is_certain else None)
+        results = self._decode([doubt.source for doubt in chosen], [doubt.limits for doubt in chosen], options, 1)
+        for result, doubt in zip(results, chosen, strict=True):
+            lengths, end = [len(row) for row in result.rows], doubt.log_probability_of_end
+            surplus = -math.log1p(-math.exp(end)) if end < 0 else math.inf
+            hypotheses = None
+            if max(lengths) >= doubt.limits.longest:
+                doubts.append(doubt._replace(is_at_limit=True))
+            elif min(lengths) > 0 and math.isfinite(surplus) and self._is_allowed(result):
+                hypotheses = self._hypotheses(result, options, surplus)
+                # One beyond the beam may have been dropped whose rank was worse only with the surplus.
+                if hypotheses[-1].normalized_score < result.scores[-1]:
+                    hypotheses = None
+            found.append(hypotheses)
         return found
 
-    def _greedy(self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions) -> list[Found]:
+    def _within_limits(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: list[Doubt]) -> list[Found]:
+        """Searches again within limits that all have in common; every hypothesis is then scored as a whole."""
+        sources, limits = [doubt.source for doubt in chosen], chosen[0].limits
+        results = self._decode(sources, [limits], options, limits.shortest)
+        owners = [index for index, result in enumerate(results) for _ in result.rows]
+        rows = [row for result in results for row in result.rows]
+        scores: list[list[list[float]]] = [[] for _ in sources]
+        for index, of_row in zip(owners, self._score([sources[index] for index in owners], rows), strict=True):
+            scores[index].append(of_row)
+        found = zip(results, scores, strict=True)
+        return [self._certain(result, of_rows, limits, options) for result, of_rows in found]
+
+    def _certain(
+        self, result: Result, piece_scores: Sequence[Sequence[float]], limits: Limits, options: SearchOptions
+    ) -> Found:
+        """The best hypotheses by their true scores, unless one that CTranslate2 has dropped may belong to them.
+
+        At the limit it takes hypotheses as they are, while ours have to end. Its scores may contain a surplus.
+        """
+        if not self._is_allowed(result) or any(len(row) < limits.shortest for row in result.rows):
+            return None
+        found = []
+        for row, of_pieces in zip(result.rows, piece_scores, strict=True):
+            score = sum(of_pieces)
+            found.append(hypothesis(self._ids(row), score, score / float(length_penalty(len(row) + 1.0, options))))
+        found.sort(key=lambda one: -one.normalized_score)
+        del found[options.num_hypotheses :]
+        last = found[-1].normalized_score
+        penalty = float(length_penalty(limits.longest + 1.0, options))
+        # In place of a hypothesis that ends at the limit, ours goes on with one that ranks below all the others there.
+        unfinished = [
+            sum(of_pieces[:-1])
+            for row, of_pieces in zip(result.rows, piece_scores, strict=True)
+            if len(row) == limits.longest
+        ]
+        if unfinished and last < min(unfinished) / penalty:
+            return None
+        # Hypotheses beyond the beam ranked below the last one. Ending at the limit adds nothing to them but length.
+        bound = min(result.scores) * float(length_penalty(float(limits.longest), options)) / penalty
+        is_complete = len(result.rows) < options.beam_size
+        return found if is_complete or last >= bound else None
+
+    def _greedy(
+        self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, need_scores: bool
+    ) -> list[Found]:
         """Each piece is the likeliest one that is allowed, so a limit changes an output only from there on."""
-        results = self._decode(sources, limits, options)
-        rows, scores = [result.rows[0] for result in results], [result.scores[0] for result in results]
-        too_short = [index for index, (shortest, _) in enumerate(limits) if len(rows[index]) < shortest]
-        for shortest in {limits[index][0] for index in too_short}:
-            group = [index for index in too_short if limits[index][0] == shortest]
+        results = self._decode(sources, limits, options, need_scores=need_scores)
+        rows = [result.rows[0] for result in results]
+        too_short = [index for index, own in enumerate(limits) if len(rows[index]) < own.shortest]
+        for shortest in {limits[index].shortest for index in too_short}:
+            group = [index for index in too_short if limits[index].shortest == shortest]
             again = self._decode(
-                [sources[index] for index in group], [limits[index] for index in group], options, shortest
+                [sources[index] for index in group], [limits[index] for index in group], options, shortest, need_scores
             )
             for index, result in zip(group, again, strict=True):
                 rows[index] = result.rows[0]
-        too_long = [index for index, (_, longest) in enumerate(limits) if len(rows[index]) >= longest]
+        too_long = [index for index, own in enumerate(limits) if len(rows[index]) >= own.longest]
         for index in too_long:
-            rows[index] = rows[index][: limits[index][1]]
+            rows[index] = rows[index][: limits[index].longest]
+        if not need_scores:
+            return [self._only(row, None, options) for row in rows]
+        scores = [result.scores[0] for result in results]
         changed = sorted({*too_short, *too_long})
-        log_probabilities = self._log_probabilities(
-            [sources[index] for index in changed], [rows[index] for index in changed]
-        )
-        for index, log_probability in zip(changed, log_probabilities, strict=True):
-            scores[index] = log_probability
-        found: list[Found] = []
-        for row, score in zip(rows, scores, strict=True):
-            normalized = score / float(length_penalty(len(row) + 1.0, options))
-            found.append([hypothesis(self._ids(row), score, normalized)] if self.never.isdisjoint(row) else None)
-        return found
+        scored = self._score([sources[index] for index in changed], [rows[index] for index in changed])
+        for index, piece_scores in zip(changed, scored, strict=True):
+            scores[index] = sum(piece_scores)
+        return [self._only(row, score, options) for row, score in zip(rows, scores, strict=True)]
 
-    def _log_probabilities(self, sources: Sequence[Source], rows: Sequence[list[str]]) -> list[float]:
-        """Of given outputs, with their EOS."""
+    def _only(self, row: list[str], score: float | None, options: SearchOptions) -> Found:
+        """The only hypothesis of greedy search."""
+        if not self.never.isdisjoint(row):
+            return None
+        if score is None:
+            return [Hypothesis(self._ids(row), math.nan, math.nan)]
+        return [hypothesis(self._ids(row), score, score / float(length_penalty(len(row) + 1.0, options)))]
+
+    def _score(self, sources: Sequence[Source], rows: Sequence[list[str]]) -> list[list[float]]:
+        """The log-probabilities of the pieces of given outputs, and of their EOS."""
         if not rows:
             return []
         scored = self.translator.score_batch(
@@ -209,4 +315,20 @@ class CTranslate2Engine:
             max_input_length=0,
             max_batch_size=max(1, SCORED_TOKENS // (max(map(len, rows)) + 1)),
         )
-        return [sum(one.log_probs) for one in scored]
+        return [one.log_probs for one in scored]
+
+
+def _batches_of(doubts: Sequence[Doubt], budget: int) -> list[list[Doubt]]:
+    """Sentences that can be searched together; those that reach their limits with others that have the same ones."""
+    groups: dict[Limits | None, list[Doubt]] = {}
+    for doubt in doubts:
+        groups.setdefault(doubt.limits if doubt.is_at_limit else None, []).append(doubt)
+    return [
+        [group[index] for index in batch]
+        for group in groups.values()
+        for batch in batches_by_length([len(doubt.source) for doubt in group], budget)
+    ]
+
+
+def _longest(limits: Sequence[Limits]) -> int:
+    return max(own.longest for own in limits)
