@@ -3,11 +3,12 @@
     python scripts/bench_decoding.py [--model RUN] [--source FILE]
 
 Greedy and beam search in float32 with two threads. CTranslate2 also runs in int8, with whichever is faster of two
-one-thread workers or one two-thread worker. Each competitor has a process of its own: it first decodes the whole text
-with several batch sizes, then all take turns with their best settings. All receive the same pieces, rank hypotheses by
-the same score (log-probability divided by the number of pieces, including EOS) and stop at the same length. Targets:
-half the speed of CTranslate2 in float32, 99 % identical outputs, and at most 1.2 times as much memory for 100,000
-lines as for 1,000; and 90 % of the speed of CTranslate2 for our engine that uses it, in float32 and in int8.
+one-thread workers or one two-thread worker. Each competitor has a process of its own: it first decodes the beginning of
+the text with several batch sizes, then all take turns with their best settings. All receive the same pieces, rank
+hypotheses by the same score (log-probability divided by the number of pieces, including EOS) and stop at the same
+length. Targets: half the speed of CTranslate2 in float32, 99 % identical outputs, and at most 1.2 times as much memory
+for 100,000 lines as for 1,000; and 90 % of the speed of CTranslate2 for our engine that uses it, in float32 and in
+int8.
 """
 
 import argparse
@@ -43,9 +44,10 @@ from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
 
 COMPETITORS = (OURS, FLOAT32, ENGINE, INT8, ENGINE_INT8)
-BATCH_TOKENS = (512, 1_024, 2_048, 4_096, 8_192)  # for all our threads together; for each CTranslate2 worker
+BATCH_TOKENS = (1_024, 2_048, 4_096, 8_192)  # for all our threads together; for each CTranslate2 worker
+TRIED_LINES = 500
 PROFILED = 4_096
-TIMES_A_TURN = 3
+TIMES_A_TURN = 2
 FEW_LINES = 1_000
 SHOWN = 10  # differing lines to print
 # A process's peak memory includes that of the process it was forked from, so fork from a small one.
@@ -90,23 +92,25 @@ def ways(competitor: str, num_threads: int) -> list[str]:
     return [f"{num_threads}x1", f"1x{num_threads}"]
 
 
-def best_settings(processes: list[Competitor], options: argparse.Namespace) -> dict[tuple[str, int], Setting]:
+def best_settings(
+    processes: list[Competitor], num_lines: int, options: argparse.Namespace
+) -> dict[tuple[str, int], Setting]:
     """The fastest process and batch size of each competitor, for each beam size."""
     tried: dict[tuple[str, int], dict[Setting, float]] = {}
     for process in processes:
         for beam_size in beam_sizes(options):
             settings = [Setting(process, batch_tokens) for batch_tokens in BATCH_TOKENS]
-            times = process.turn(beam_size, BATCH_TOKENS)
+            times = process.turn(beam_size, BATCH_TOKENS, min(TRIED_LINES, num_lines))
             tried.setdefault((process.name, beam_size), {}).update(zip(settings, times, strict=True))
     return {case: min(times, key=lambda setting: times[setting]) for case, times in tried.items()}
 
 
 def compare_speed(processes: list[Competitor], folder: Path, num_lines: int, options: argparse.Namespace) -> None:
-    settings = best_settings(processes, options)
+    settings = best_settings(processes, num_lines, options)
     seconds: dict[tuple[str, int], list[float]] = {case: [] for case in settings}
     for _ in range(options.rounds):
         for (competitor, beam_size), setting in settings.items():
-            times = setting.process.turn(beam_size, [setting.batch_tokens] * TIMES_A_TURN)
+            times = setting.process.turn(beam_size, [setting.batch_tokens] * TIMES_A_TURN, num_lines)
             seconds[competitor, beam_size].extend(times)
     for beam_size in beam_sizes(options):
         print("greedy search" if beam_size == 1 else f"beam {beam_size}")
@@ -205,9 +209,9 @@ def source_lines(run: LoadedRun, options: argparse.Namespace) -> list[str]:
 def show_profile(sources: list[list[int]], options: argparse.Namespace) -> None:
     """Prints the twenty most expensive operations of our search."""
     decode = our_decoder(options.model, sources, options.beam, num_threads=1)  # the profiler sees no other threads
-    decode(PROFILED)
+    decode(PROFILED, len(sources))
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        decode(PROFILED)
+        decode(PROFILED, len(sources))
     operations = [event for event in profile.key_averages() if event.self_cpu_time_total > 0]
     total = sum(event.self_cpu_time_total for event in operations)
     for event in sorted(operations, key=lambda event: -event.self_cpu_time_total)[:20]:

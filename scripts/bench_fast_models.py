@@ -2,14 +2,17 @@
 
     python scripts/bench_fast_models.py RUN RUN2 … --source FILE --reference FILE [--image FILE.png]
 
-The first run is the one that the others are compared with. Everything takes turns within each round, and the fastest
-round counts. "Text" is the whole file in batches; "sentences" is one after the other, as in a conversation.
+The first run is the one that the others are compared with. Each engine has a process of its own, in which all runs take
+turns within each round, and the fastest round counts. "Text" is the whole file in batches; "sentences" is one after the
+other, as in a conversation.
 """
 
 import argparse
 import json
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +22,6 @@ from translator import Translator
 from translator.command import exit_code, positive
 from translator.evaluation.metrics import score_corpus
 from translator.files.lines import read_lines
-from translator.kernels.allocator import keep_memory
 
 ENGINES: dict[str, dict[str, Any]] = {
     "torch": {"engine": "torch", "stop": "first"},  # the rule of CTranslate2
@@ -54,16 +56,18 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measured(options: argparse.Namespace) -> dict[Case, Figures]:
+def measured(engine: str, options: argparse.Namespace) -> dict[Case, Figures]:
+    torch.set_num_threads(options.threads)
     sources, references = list(read_lines(options.source)), list(read_lines(options.reference))
     translators = {
         Case(run.name, engine, beam_size): Translator.load(
-            run, "cpu", beam_size=beam_size, batch_tokens=options.batch_tokens, **arguments
+            run, "cpu", beam_size=beam_size, batch_tokens=options.batch_tokens, **ENGINES[engine]
         )
         for run in options.runs
-        for engine, arguments in ENGINES.items()
         for beam_size in (5, 1)
     }
+    for translator in translators.values():
+        translator.keep_memory()
     bleu = {
         case: score_corpus(one.translate(sources), references, one.direction.target, metrics=["bleu"])["bleu"]
         for case, one in translators.items()
@@ -132,9 +136,10 @@ def draw(figures: dict[Case, Figures], path: Path) -> None:
 
 def main() -> None:
     options = parse_arguments()
-    torch.set_num_threads(options.threads)
-    keep_memory()
-    figures = measured(options)
+    figures: dict[Case, Figures] = {}
+    for engine in ENGINES:
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            figures |= process.submit(measured, engine, options).result()
     print(table(figures))
     if options.json:
         options.json.write_text(json.dumps([case._asdict() | found._asdict() for case, found in figures.items()]))

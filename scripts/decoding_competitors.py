@@ -3,9 +3,10 @@
     python scripts/decoding_competitors.py NAME WAY RUN FOLDER
 
 FOLDER holds `sources.json` and the model `converted` for CTranslate2. Each line of standard input asks for a turn,
-`{"beam_size": 5, "sizes": [2048, 4096]}`, and is answered by the seconds for each of the batch sizes.
+`{"beam_size": 5, "sizes": [2048, 4096], "lines": 300}`, and is answered by the seconds for each of the batch sizes.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 OURS, FLOAT32, INT8 = "translator", "CTranslate2 float32", "CTranslate2 int8"
 ENGINE, ENGINE_INT8 = "engine float32", "engine int8"  # `translate --engine ctranslate2`
 MAX_LENGTH = 200  # pieces per output
-Decode = Callable[[int], list[list[int]]]  # source tokens per batch to outputs
+Decode = Callable[[int, int], list[list[int]]]  # source tokens per batch and number of lines to their outputs
 
 
 class IdTokenizer:
@@ -52,11 +53,12 @@ class Competitor:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
-    def turn(self, beam_size: int, sizes: Sequence[int]) -> list[float]:
-        """The seconds for each batch size."""
+    def turn(self, beam_size: int, sizes: Sequence[int], num_lines: int) -> list[float]:
+        """The seconds that the first lines take with each batch size."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps({"beam_size": beam_size, "sizes": list(sizes)}), file=self._process.stdin, flush=True)
+        turn = {"beam_size": beam_size, "sizes": list(sizes), "lines": num_lines}
+        print(json.dumps(turn), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
             raise ChildProcessError(f"{self.name} has ended with exit code {self._process.wait()}")
@@ -84,7 +86,10 @@ def our_decoder(
     from translator.schema.decode import SearchOptions, Stop
 
     torch.set_num_threads(num_threads)
-    keep_memory()
+    if engine_type:
+        gc.freeze()  # like Translator.keep_memory
+    else:
+        keep_memory()
     run = load_run(model, torch.device("cpu"))
     translator = LineTranslator(
         run.model,
@@ -95,9 +100,9 @@ def our_decoder(
     )
     texts = [" ".join(map(str, source)) for source in sources]
 
-    def decode(batch_tokens: int) -> list[list[int]]:
+    def decode(batch_tokens: int, num_lines: int) -> list[list[int]]:
         translator.options = translator.options.changed(batch_tokens=batch_tokens)
-        return [[int(piece) for piece in text.split()] for text in translator.translate(texts)]
+        return [[int(piece) for piece in text.split()] for text in translator.translate(texts[:num_lines])]
 
     return decode
 
@@ -112,9 +117,9 @@ def their_decoder(
     )
     pieces = [[str(piece) for piece in source[:-1]] for source in sources]  # EOS is added by CTranslate2
 
-    def decode(batch_tokens: int) -> list[list[int]]:
+    def decode(batch_tokens: int, num_lines: int) -> list[list[int]]:
         results = engine.translate_batch(
-            pieces,
+            pieces[:num_lines],
             beam_size=beam_size,
             length_penalty=1,
             max_decoding_length=MAX_LENGTH,
@@ -142,14 +147,14 @@ def take_turns(name: str, way: str, model: Path, folder: Path) -> None:
     decoders: dict[int, Decode] = {}
     for line in sys.stdin:
         turn = json.loads(line)
-        beam_size, sizes = turn["beam_size"], turn["sizes"]
+        beam_size, sizes, num_lines = turn["beam_size"], turn["sizes"], turn["lines"]
         if beam_size not in decoders:
             decoders[beam_size] = make_decoder(name, way, model, folder, sources, beam_size)
-            decoders[beam_size](sizes[0])  # warm-up
+            decoders[beam_size](sizes[0], num_lines)  # warm-up
         seconds = []
         for batch_tokens in sizes:
             start = time.perf_counter()
-            outputs = decoders[beam_size](batch_tokens)
+            outputs = decoders[beam_size](batch_tokens, num_lines)
             seconds.append(time.perf_counter() - start)
         outputs_file(folder, name, beam_size).write_text(json.dumps(outputs))
         print(json.dumps(seconds), flush=True)

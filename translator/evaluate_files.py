@@ -16,7 +16,6 @@ from translator.evaluation.alignment import AlignmentScores, parse_pharaoh, scor
 from translator.evaluation.report import evaluate_texts
 from translator.evaluation.texts import guess_language, require_equal_lengths
 from translator.files.lines import read_lines
-from translator.kernels.allocator import keep_memory
 from translator.runs.directory import find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
@@ -88,8 +87,7 @@ class System:
             torch.set_num_threads(options.threads)
         with naming_flags(SearchOptions, "device", "to"):
             self.translator = Translator.load(runs, options.device, to=options.to, **given(options, SearchOptions))
-        if self.translator.device.type == "cpu":
-            keep_memory()
+        self.translator.keep_memory()
         self.target_language = self.translator.direction.target
 
     def translate(self, sources: Sequence[str]) -> list[str]:

@@ -24,7 +24,6 @@ from translator.errors import UserError
 from translator.files.destinations import STANDARD_STREAM, Destination, is_written_directly
 from translator.files.fingerprints import fingerprint_file
 from translator.files.lines import Line, iterate_lines, open_text
-from translator.kernels.allocator import keep_memory
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
@@ -68,8 +67,7 @@ def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -
             **given(options, SearchOptions),
             **given(options, RerankOptions),
         )
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator.keep_memory()
     if options.prefix and translator.reverse_target:
         with naming_flags(SearchOptions, "prefix"):
             refuse("prefix", options.prefix)

@@ -19,7 +19,6 @@ from translator.errors import UserError
 from translator.evaluation.metrics import quick_metrics, score_corpus
 from translator.files.atomic import read_json, write_json
 from translator.files.explain import explain_damage, explain_write_errors
-from translator.kernels.allocator import keep_memory
 from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
@@ -139,8 +138,7 @@ def load_translator(directory: RunDirectory, options: argparse.Namespace) -> Tra
         torch.set_num_threads(options.threads)
     with naming_flags(SearchOptions, "device", "to"):
         translator = Translator.load(directory.path, options.device, to=options.to, rerank=[NONE])
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator.keep_memory()
     return translator
 
 

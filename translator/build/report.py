@@ -17,7 +17,6 @@ from translator.errors import UserError
 from translator.evaluation.alignment import GoldAlignment, parse_pharaoh
 from translator.evaluation.texts import require_equal_lengths
 from translator.files.lines import read_lines
-from translator.kernels.allocator import keep_memory
 from translator.progress_display import Watched, show_progress
 from translator.report.forced_pass import force_references
 from translator.report.material import HeldOut, RunMaterial, TextStatistics, text_statistics
@@ -172,8 +171,7 @@ def _training_statistics(config: Config, direction: Direction) -> TextStatistics
 def _use_model(material: RunMaterial, held_out: HeldOut, split: str, request: ReportRequest) -> None:
     """Everything that needs the model itself; without runs that judge it, which know nothing of its figures."""
     translator = Translator.load(material.run.path, request.device, to=request.to, rerank=[NONE])
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator.keep_memory()
     options = translator.options
     stored = stored_hypotheses(material.run, split, held_out.sources, options) if split else None
     if stored is None:

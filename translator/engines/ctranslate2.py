@@ -11,7 +11,8 @@ Where a limit matters:
 """
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import torch
 
 from translator.decoding.hypotheses import Hypothesis, hypothesis, length_limit, length_penalty
 from translator.decoding.length_batches import batches_by_length
-from translator.decoding.workers import for_each
+from translator.decoding.workers import for_each, num_workers
 from translator.engines.cache import converted
 from translator.engines.choice import check_options
 from translator.errors import OptionError
@@ -53,6 +54,41 @@ class Doubt(NamedTuple):
     is_at_limit: bool  # whether a hypothesis is as long as the longest output or longer
 
 
+class Doubts:
+    """What waits to be searched again, gathered from all batches: a few sentences take nearly as long as many."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget  # tokens of a batch
+        self.waiting: list[Doubt] = []
+        self.lock = threading.Lock()
+
+    def add(self, doubt: Doubt) -> None:
+        with self.lock:
+            self.waiting.append(doubt)
+
+    def full_batch(self) -> list[Doubt]:
+        """Those that need no common limits, once they fill a batch; otherwise none."""
+        with self.lock:
+            chosen = [doubt for doubt in self.waiting if not doubt.is_at_limit]
+            if len(chosen) * max((len(doubt.source) for doubt in chosen), default=0) < self.budget:
+                return []
+            self.waiting = [doubt for doubt in self.waiting if doubt.is_at_limit]
+            return chosen
+
+    def batches(self, at_least: int) -> list[list[Doubt]]:
+        """All, in at least so many batches if possible; those at their limits with others that have the same ones."""
+        with self.lock:
+            groups: dict[Limits | None, list[Doubt]] = {}
+            for doubt in self.waiting:
+                groups.setdefault(doubt.limits if doubt.is_at_limit else None, []).append(doubt)
+            self.waiting = []
+        return [
+            [group[index] for index in batch]
+            for group in groups.values()
+            for batch in _even_batches([len(doubt.source) for doubt in group], self.budget, at_least)
+        ]
+
+
 class Result(NamedTuple):
     """What CTranslate2 has found for a sentence, best first."""
 
@@ -79,11 +115,11 @@ class CTranslate2Engine:
             compute_type,
             lambda path: convert(run.model, path, self.source_pieces, self.target_pieces, compute_type),
         )
-        num_workers = torch.get_num_threads()  # as many batches at a time as torch would search in
+        num_threads = torch.get_num_threads()  # as many batches at a time as torch would search in
         self.translator = ctranslate2.Translator(
-            str(self._folder.path), compute_type=compute_type, inter_threads=num_workers, intra_threads=1
+            str(self._folder.path), compute_type=compute_type, inter_threads=num_threads, intra_threads=1
         )
-        torch.set_num_threads(num_workers)  # CTranslate2 has set the number of OpenMP's threads, which torch shares
+        torch.set_num_threads(num_threads)  # CTranslate2 has set the number of OpenMP's threads, which torch shares
 
     def accepts(self, options: SearchOptions) -> bool:
         """Whether it can search with these options; where no other engine will do, they are refused by name."""
@@ -106,16 +142,16 @@ class CTranslate2Engine:
     ) -> list[list[Found]]:
         """The hypotheses of each source, which ends with EOS; None where our own search has to find them.
 
-        Greedy search is faster without scores, which are NaN then. What has to be searched again is gathered from all
-        batches, since a few sentences take nearly as long as many. At most so many batches are searched at a time.
+        Greedy search is faster without scores, which are NaN then. At most so many batches are searched at a time.
         """
         found: list[list[Found]] = [[None] * len(batch) for batch in batches]
-        doubts: list[Doubt] = []
-        budget = max((len(batch) * max(map(len, batch)) for batch in batches if batch), default=0)
+        doubts = Doubts(budget=max((len(batch) * max(map(len, batch)) for batch in batches if batch), default=0))
 
         def first(number: int, abandoned: Callable[[], bool]) -> None:
             before_batch(abandoned)
             found[number] = self._find(number, batches[number], options, need_scores, doubts)
+            if full_batch := doubts.full_batch():
+                again(full_batch, abandoned)
 
         def again(chosen: list[Doubt], abandoned: Callable[[], bool]) -> None:
             before_batch(abandoned)
@@ -125,13 +161,12 @@ class CTranslate2Engine:
                 found[batch][index] = result
 
         for_each(first, range(len(batches)), CPU, at_most)
-        while doubts:  # twice at most: a beam without the empty hypothesis may reach the limit
-            chosen, doubts[:] = list(doubts), []
-            for_each(again, _batches_of(chosen, budget), CPU, at_most)
+        while remaining := doubts.batches(at_least=num_workers(CPU)):
+            for_each(again, remaining, CPU, at_most)
         return found
 
     def _find(
-        self, number: int, sources: Sequence[Source], options: SearchOptions, need_scores: bool, doubts: list[Doubt]
+        self, number: int, sources: Sequence[Source], options: SearchOptions, need_scores: bool, doubts: Doubts
     ) -> list[Found]:
         """Searches a batch, and adds the sentences that have to be searched again to the doubts."""
         limits = [Limits(*length_limit(len(source) - 1, options)) for source in sources]
@@ -159,7 +194,7 @@ class CTranslate2Engine:
                     is_empty = own.shortest == 1 and [] in result.rows
                     end = result.scores[result.rows.index([])] if is_empty else 0.0
                     again = Limits(int(is_empty), own.longest)
-                    doubts.append(Doubt((number, index), sources[index], again, end, is_at_limit))
+                    doubts.add(Doubt((number, index), sources[index], again, end, is_at_limit))
             elif self._is_allowed(result):
                 found[index] = self._hypotheses(result, options)
         return found
@@ -207,7 +242,7 @@ class CTranslate2Engine:
     def _ids(self, pieces: Sequence[str]) -> list[int]:
         return [self.target_ids[piece] for piece in pieces]
 
-    def _without_empty(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: list[Doubt]) -> list[Found]:
+    def _without_empty(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: Doubts) -> list[Found]:
         """Searches again without the empty hypothesis.
 
         CTranslate2 then divides the first piece's probability by that of not ending at once, 1 - p. All hypotheses of
@@ -220,7 +255,7 @@ class CTranslate2Engine:
             surplus = -math.log1p(-math.exp(end)) if end < 0 else math.inf
             hypotheses = None
             if max(lengths) >= doubt.limits.longest:
-                doubts.append(doubt._replace(is_at_limit=True))
+                doubts.add(doubt._replace(is_at_limit=True))
             elif min(lengths) > 0 and math.isfinite(surplus) and self._is_allowed(result):
                 hypotheses = self._hypotheses(result, options, surplus)
                 # One beyond the beam may have been dropped whose rank was worse only with the surplus.
@@ -229,7 +264,7 @@ class CTranslate2Engine:
             found.append(hypotheses)
         return found
 
-    def _within_limits(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: list[Doubt]) -> list[Found]:
+    def _within_limits(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: Doubts) -> list[Found]:
         """Searches again within limits that all have in common; every hypothesis is then scored as a whole."""
         sources, limits = [doubt.source for doubt in chosen], chosen[0].limits
         results = self._decode(sources, [limits], options, limits.shortest)
@@ -318,16 +353,8 @@ class CTranslate2Engine:
         return [one.log_probs for one in scored]
 
 
-def _batches_of(doubts: Sequence[Doubt], budget: int) -> list[list[Doubt]]:
-    """Sentences that can be searched together; those that reach their limits with others that have the same ones."""
-    groups: dict[Limits | None, list[Doubt]] = {}
-    for doubt in doubts:
-        groups.setdefault(doubt.limits if doubt.is_at_limit else None, []).append(doubt)
-    return [
-        [group[index] for index in batch]
-        for group in groups.values()
-        for batch in batches_by_length([len(doubt.source) for doubt in group], budget)
-    ]
+def _even_batches(lengths: Sequence[int], budget: int, at_least: int) -> Iterator[list[int]]:
+    return batches_by_length(lengths, min(budget, -(-len(lengths) // at_least) * max(lengths)))
 
 
 def _longest(limits: Sequence[Limits]) -> int:

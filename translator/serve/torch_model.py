@@ -14,7 +14,6 @@ from translator.decoding.line_translator import LineTranslator
 from translator.decoding.output import one_line
 from translator.decoding.segments import split_sentences
 from translator.inspection.inspect import inspect_line
-from translator.kernels.allocator import keep_memory
 from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
@@ -114,8 +113,7 @@ def load_models(
     folder = resolve_run(folder)
     find_weights(folder, f"--model {folder}")  # names the option if this is not a run
     translator = Translator.load(folder, device, engine=engine, int8=int8, **options)
-    if translator.device.type == "cpu":
-        keep_memory()
+    translator.keep_memory()
     used = translator.engine.name if translator.engine is not None else f"torch on {translator.device}"
     description = f"{translator.config.model.kind}, {used}"
     if RunDirectory(folder).is_unfinished:
