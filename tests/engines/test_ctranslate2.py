@@ -190,7 +190,7 @@ def like_to_end_at_once(model: Seq2Seq, source: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("num_hypotheses", [1, 2])
-def test_beams_with_an_empty_hypothesis_are_searched_again_without_it(
+def test_what_beams_gain_where_an_output_may_not_be_empty_is_taken_away(
     num_hypotheses: int, run: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = load_run(run("pre"), torch.device("cpu"))
@@ -216,7 +216,10 @@ def test_beams_with_an_empty_hypothesis_are_searched_again_without_it(
     monkeypatch.setattr(LineTranslator, "_search", None)  # torch does not search
     fast = LineTranslator(loaded.model, loaded.tokenizer, options=options, engine=engine)
     assert_same(ours, fast.translate_fully(sources))
-    assert 1 in shortest
+    assert set(shortest) == {1}
+    assert fast.translate(sources) == [translation.outputs[0].text for translation in ours]
+    gains = engine._gains(loaded.tokenizer.encode_source(sources))
+    assert max(gains) > 0.4
 
 
 def test_prefixes_alignments_and_attention_still_work(run: Callable[[str], Path]) -> None:

@@ -1,18 +1,19 @@
 """Search with CTranslate2. Its translations are those of our own search, up to the rounding of float32.
 
 Both searches keep the same hypotheses and stop by the same rule when scores are divided by the length. CTranslate2
-only has one minimum and maximum length per batch, and other rules there, so it first searches without these limits.
-Where a limit matters:
+only has one minimum and maximum length per batch, and other rules there, so it first searches with the loosest limits
+of a batch, and a minimum of at most one piece. Where a limit matters:
 - Greedy search: an output that is too long is cut, and one that is too short is searched for again with the minimum.
-- A beam with an empty hypothesis, which is not allowed by default, is searched again without it.
+- A beam may not contain the empty hypothesis, by default. CTranslate2 then divides the probability of the first piece
+  by that of not ending at once, 1 - p. All hypotheses of a sentence gain the same, so the beam does not change, but
+  scores divided by a smaller length gain more. Where that might decide, p is computed and the gain taken away.
 - A beam with a hypothesis that is too long is searched again together with others that have the same limits.
-- If the best hypotheses are then still not certain, the sentence is left to torch. So are beams with a larger minimum
-  and sentences with a forced prefix.
+- If the best hypotheses are then still not certain, the sentence is left to torch. So are beams that break a larger
+  minimum, and sentences with a forced prefix.
 """
 
 import math
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from translator.runs.loading import LoadedRun
 from translator.schema.decode import SearchOptions
 
 SCORED_TOKENS = 2_048  # of outputs whose log-probabilities are computed at a time, for the whole vocabulary
+TIE = 1e-5  # difference of normalised scores that rounding can make
 CPU = torch.device("cpu")
 Source = Sequence[int]  # ids that end with EOS
 Found = list[Hypothesis] | None  # None where our own search has to find them
@@ -44,49 +46,12 @@ class Limits(NamedTuple):
     longest: int
 
 
-class Doubt(NamedTuple):
-    """A sentence whose beam has to be searched again."""
+class AtLimit(NamedTuple):
+    """A sentence with a hypothesis as long as its longest output or longer, whose beam has to be searched again."""
 
     place: tuple[int, int]  # its batch, and its index there
     source: Source
-    limits: Limits  # shortest is 1 only if there was an empty hypothesis
-    log_probability_of_end: float  # of the empty hypothesis; 0 if there is none
-    is_at_limit: bool  # whether a hypothesis is as long as the longest output or longer
-
-
-class Doubts:
-    """What waits to be searched again, gathered from all batches: a few sentences take nearly as long as many."""
-
-    def __init__(self, budget: int) -> None:
-        self.budget = budget  # tokens of a batch
-        self.waiting: list[Doubt] = []
-        self.lock = threading.Lock()
-
-    def add(self, doubt: Doubt) -> None:
-        with self.lock:
-            self.waiting.append(doubt)
-
-    def full_batch(self) -> list[Doubt]:
-        """Those that need no common limits, once they fill a batch; otherwise none."""
-        with self.lock:
-            chosen = [doubt for doubt in self.waiting if not doubt.is_at_limit]
-            if len(chosen) * max((len(doubt.source) for doubt in chosen), default=0) < self.budget:
-                return []
-            self.waiting = [doubt for doubt in self.waiting if doubt.is_at_limit]
-            return chosen
-
-    def batches(self, at_least: int) -> list[list[Doubt]]:
-        """All, in at least so many batches if possible; those at their limits with others that have the same ones."""
-        with self.lock:
-            groups: dict[Limits | None, list[Doubt]] = {}
-            for doubt in self.waiting:
-                groups.setdefault(doubt.limits if doubt.is_at_limit else None, []).append(doubt)
-            self.waiting = []
-        return [
-            [group[index] for index in batch]
-            for group in groups.values()
-            for batch in _even_batches([len(doubt.source) for doubt in group], self.budget, at_least)
-        ]
+    limits: Limits
 
 
 class Result(NamedTuple):
@@ -145,30 +110,32 @@ class CTranslate2Engine:
         Greedy search is faster without scores, which are NaN then. At most so many batches are searched at a time.
         """
         found: list[list[Found]] = [[None] * len(batch) for batch in batches]
-        doubts = Doubts(budget=max((len(batch) * max(map(len, batch)) for batch in batches if batch), default=0))
+        at_limit: list[AtLimit] = []  # gathered from all batches: a few sentences take nearly as long as many
 
         def first(number: int, abandoned: Callable[[], bool]) -> None:
             before_batch(abandoned)
-            found[number] = self._find(number, batches[number], options, need_scores, doubts)
-            if full_batch := doubts.full_batch():
-                again(full_batch, abandoned)
+            found[number] = self._find(number, batches[number], options, need_scores, at_limit)
 
-        def again(chosen: list[Doubt], abandoned: Callable[[], bool]) -> None:
+        def again(chosen: list[AtLimit], abandoned: Callable[[], bool]) -> None:
             before_batch(abandoned)
-            search = self._within_limits if chosen[0].is_at_limit else self._without_empty
-            for doubt, result in zip(chosen, search(chosen, options, doubts), strict=True):
-                batch, index = doubt.place
+            for one, result in zip(chosen, self._within_limits(chosen, options), strict=True):
+                batch, index = one.place
                 found[batch][index] = result
 
         for_each(first, range(len(batches)), CPU, at_most)
-        while remaining := doubts.batches(at_least=num_workers(CPU)):
-            for_each(again, remaining, CPU, at_most)
+        budget = max((len(batch) * max(map(len, batch)) for batch in batches if batch), default=0)
+        for_each(again, _with_common_limits(at_limit, budget, num_workers(CPU)), CPU, at_most)
         return found
 
     def _find(
-        self, number: int, sources: Sequence[Source], options: SearchOptions, need_scores: bool, doubts: Doubts
+        self,
+        number: int,
+        sources: Sequence[Source],
+        options: SearchOptions,
+        need_scores: bool,
+        at_limit: list[AtLimit],
     ) -> list[Found]:
-        """Searches a batch, and adds the sentences that have to be searched again to the doubts."""
+        """Searches a batch, and adds the sentences that have to be searched again."""
         limits = [Limits(*length_limit(len(source) - 1, options)) for source in sources]
         found: list[Found] = [None] * len(sources)
         fitting = [
@@ -180,24 +147,54 @@ class CTranslate2Engine:
             return found
         chosen, their_limits = [sources[index] for index in fitting], [limits[index] for index in fitting]
         if options.beam_size == 1:
-            for index, hypotheses in zip(
-                fitting, self._greedy(chosen, their_limits, options, need_scores), strict=True
-            ):
-                found[index] = hypotheses
-            return found
-        for index, result in zip(fitting, self._decode(chosen, their_limits, options), strict=True):
-            own = limits[index]
-            is_at_limit = max(map(len, result.rows)) >= own.longest
-            if own.shortest > min(map(len, result.rows)) or is_at_limit:
-                # With a larger minimum, EOS leaves its probability to the other pieces at every step.
-                if own.shortest <= 1:
-                    is_empty = own.shortest == 1 and [] in result.rows
-                    end = result.scores[result.rows.index([])] if is_empty else 0.0
-                    again = Limits(int(is_empty), own.longest)
-                    doubts.add(Doubt((number, index), sources[index], again, end, is_at_limit))
-            elif self._is_allowed(result):
-                found[index] = self._hypotheses(result, options)
+            hypotheses = self._greedy(chosen, their_limits, options, need_scores)
+        else:
+            hypotheses, too_long = self._beam(chosen, their_limits, options, need_scores)
+            at_limit += [AtLimit((number, fitting[one]), chosen[one], their_limits[one]) for one in too_long]
+        for index, own_hypotheses in zip(fitting, hypotheses, strict=True):
+            found[index] = own_hypotheses
         return found
+
+    def _beam(
+        self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, need_scores: bool
+    ) -> tuple[list[Found], list[int]]:
+        """The hypotheses, and which sentences have one that is too long."""
+        minimum = min(1, *(own.shortest for own in limits))
+        found: list[Found] = [None] * len(sources)
+        results = self._decode(sources, limits, options, minimum)
+        too_long, gained = [], []
+        for index, (result, own) in enumerate(zip(results, limits, strict=True)):
+            lengths = [len(row) for row in result.rows]
+            # With a larger minimum, EOS leaves its probability to the other pieces at every step.
+            if min(lengths) < own.shortest or not self._is_allowed(result):
+                continue
+            if max(lengths) >= own.longest:
+                if own.shortest == minimum:
+                    too_long.append(index)
+            elif minimum == 0:
+                found[index] = self._hypotheses(result, options)
+            elif not need_scores and options.num_hypotheses == 1 and lengths[0] == max(lengths):
+                found[index] = self._only(result.rows[0], None, options)  # whatever they gained, the others gained more
+            else:
+                gained.append(index)
+        for index, gain in zip(gained, self._gains([sources[index] for index in gained]), strict=True):
+            found[index] = self._without_gain(results[index], gain, options)
+        return found, too_long
+
+    def _gains(self, sources: Sequence[Source]) -> list[float]:
+        """What log-probabilities gain if the first piece may not be EOS, whose probability is p: -log(1 - p)."""
+        ends = [min(log_probability, 0.0) for (log_probability,) in self._score(sources, [[] for _ in sources])]
+        return [-math.log1p(-math.exp(end)) if end < 0 else math.inf for end in ends]
+
+    def _without_gain(self, result: Result, gain: float, options: SearchOptions) -> Found:
+        if not math.isfinite(gain):
+            return None
+        hypotheses = self._hypotheses(result, options, gain)
+        # One beyond the beam may have been dropped whose rank was worse only with the gain: as long as the longest, it
+        # gained least. Then it at most ties with ours.
+        penalty = float(length_penalty(max(map(len, result.rows)) + 1.0, options))
+        dropped = result.scores[-1] - gain / penalty
+        return hypotheses if hypotheses[-1].normalized_score >= dropped - TIE else None
 
     def _decode(
         self,
@@ -229,12 +226,12 @@ class CTranslate2Engine:
         """Whether it has none of the pieces that are never written."""
         return all(self.never.isdisjoint(row) for row in result.rows)
 
-    def _hypotheses(self, result: Result, options: SearchOptions, surplus: float = 0.0) -> list[Hypothesis]:
-        """The best of a beam; `surplus` is what CTranslate2 has added to every log-probability."""
+    def _hypotheses(self, result: Result, options: SearchOptions, gain: float = 0.0) -> list[Hypothesis]:
+        """The best of a beam; `gain` is what CTranslate2 has added to every log-probability."""
         found = []
         for pieces, normalized in zip(*result, strict=True):
             penalty = float(length_penalty(len(pieces) + 1.0, options))
-            score = normalized * penalty - surplus
+            score = normalized * penalty - gain
             found.append((pieces, score, score / penalty))
         found.sort(key=lambda one: -one[2])
         return [hypothesis(self._ids(pieces), *scores) for pieces, *scores in found[: options.num_hypotheses]]
@@ -242,31 +239,9 @@ class CTranslate2Engine:
     def _ids(self, pieces: Sequence[str]) -> list[int]:
         return [self.target_ids[piece] for piece in pieces]
 
-    def _without_empty(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: Doubts) -> list[Found]:
-        """Searches again without the empty hypothesis.
-
-        CTranslate2 then divides the first piece's probability by that of not ending at once, 1 - p. All hypotheses of
-        a sentence gain the same, so the beam does not change, but those divided by a smaller length gain more.
-        """
-        found: list[Found] = []
-        results = self._decode([doubt.source for doubt in chosen], [doubt.limits for doubt in chosen], options, 1)
-        for result, doubt in zip(results, chosen, strict=True):
-            lengths, end = [len(row) for row in result.rows], doubt.log_probability_of_end
-            surplus = -math.log1p(-math.exp(end)) if end < 0 else math.inf
-            hypotheses = None
-            if max(lengths) >= doubt.limits.longest:
-                doubts.add(doubt._replace(is_at_limit=True))
-            elif min(lengths) > 0 and math.isfinite(surplus) and self._is_allowed(result):
-                hypotheses = self._hypotheses(result, options, surplus)
-                # One beyond the beam may have been dropped whose rank was worse only with the surplus.
-                if hypotheses[-1].normalized_score < result.scores[-1]:
-                    hypotheses = None
-            found.append(hypotheses)
-        return found
-
-    def _within_limits(self, chosen: Sequence[Doubt], options: SearchOptions, doubts: Doubts) -> list[Found]:
+    def _within_limits(self, chosen: Sequence[AtLimit], options: SearchOptions) -> list[Found]:
         """Searches again within limits that all have in common; every hypothesis is then scored as a whole."""
-        sources, limits = [doubt.source for doubt in chosen], chosen[0].limits
+        sources, limits = [one.source for one in chosen], chosen[0].limits
         results = self._decode(sources, [limits], options, limits.shortest)
         owners = [index for index, result in enumerate(results) for _ in result.rows]
         rows = [row for result in results for row in result.rows]
@@ -281,7 +256,7 @@ class CTranslate2Engine:
     ) -> Found:
         """The best hypotheses by their true scores, unless one that CTranslate2 has dropped may belong to them.
 
-        At the limit it takes hypotheses as they are, while ours have to end. Its scores may contain a surplus.
+        At the limit it takes hypotheses as they are, while ours have to end. Its scores may contain a gain.
         """
         if not self._is_allowed(result) or any(len(row) < limits.shortest for row in result.rows):
             return None
@@ -353,8 +328,17 @@ class CTranslate2Engine:
         return [one.log_probs for one in scored]
 
 
-def _even_batches(lengths: Sequence[int], budget: int, at_least: int) -> Iterator[list[int]]:
-    return batches_by_length(lengths, min(budget, -(-len(lengths) // at_least) * max(lengths)))
+def _with_common_limits(waiting: Sequence[AtLimit], budget: int, at_least: int) -> list[list[AtLimit]]:
+    """Batches with the same limits, and at least so many for each if possible."""
+    groups: dict[Limits, list[AtLimit]] = {}
+    for one in waiting:
+        groups.setdefault(one.limits, []).append(one)
+    batches = []
+    for group in groups.values():
+        lengths = [len(one.source) for one in group]
+        share = min(budget, -(-len(group) // at_least) * max(lengths))  # tokens
+        batches += [[group[index] for index in batch] for batch in batches_by_length(lengths, share)]
+    return batches
 
 
 def _longest(limits: Sequence[Limits]) -> int:
