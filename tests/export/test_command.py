@@ -2,6 +2,7 @@
 
 import json
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +16,13 @@ from translator.config import load_file, save_file
 from translator.export import command, extras
 from translator.export import ctranslate2 as ctranslate2_export
 from translator.export.__main__ import main
+from translator.files import atomic
 from translator.runs.loading import LoadedRun
 from translator.schema.model import TransformerConfig
+
+EACH_TARGET = pytest.mark.parametrize(
+    "target", ["ctranslate2", *(pytest.param(name, marks=pytest.mark.slow) for name in ("huggingface", "onnx"))]
+)
 
 
 @pytest.fixture(scope="module")
@@ -88,24 +94,48 @@ def test_int8_reports_how_much_it_changes(run: Path, tmp_path: Path, capsys: pyt
     assert json.loads((folder / "export.json").read_text(encoding="utf-8"))["quantization"] == "int8"
 
 
+@EACH_TARGET
 def test_an_export_that_translates_differently_is_not_written(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    target: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = ctranslate2_export.write
+    module = extras.load_target(target)
+    write = module.write
 
-    def write_wrongly(loaded: LoadedRun, folder: Path, quantization: str) -> None:
+    def write_wrongly(loaded: LoadedRun, folder: Path, **options: str) -> None:
         loaded.model.embeddings.target.weight.data[260:].mul_(-1)  # type: ignore[union-attr]
         try:
-            write(loaded, folder, quantization)
+            write(loaded, folder, **options)
         finally:
             loaded.model.embeddings.target.weight.data[260:].mul_(-1)  # type: ignore[union-attr]
 
-    monkeypatch.setattr(ctranslate2_export, "write", write_wrongly)
-    assert main([str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported")]) == 2
+    monkeypatch.setattr(module, "write", write_wrongly)
+    assert main([str(run), "--to", target, "-o", str(tmp_path / "exported")]) == 2
     error = capsys.readouterr().err
     assert "translates differently" in error
     assert f"greedy, {PAIRS[0][0]!r}: the run {PAIRS[0][1]!r}, the export '" in error
     assert not list(tmp_path.iterdir())
+
+
+@EACH_TARGET
+def test_a_run_that_has_learnt_nothing_is_compared_greedily_and_a_warning_says_what_that_is_worth(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, folder = make_run(tmp_path / "run", num_updates=0), tmp_path / "exported"
+    assert main([str(run), "--to", target, "-o", str(folder)]) == 0
+    error = capsys.readouterr().err
+    greedy = re.search(r"greedy: 6 of 6 translations equal.*; [1-6] longer than 200 pieces compared up to there", error)
+    assert greedy, error
+    assert "train it for longer and export it again, or give other lines with --sample" in error
+    assert f"- {greedy[0]}" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@EACH_TARGET
+def test_all_files_have_the_permissions_of_the_umask(target: str, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "exported"
+    assert main([str(run), "--to", target, "-o", str(folder)]) == 0
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
+    assert len(modes) >= 4
+    assert modes == dict.fromkeys(modes, 0o666 & ~atomic._UMASK)
 
 
 def test_what_cannot_be_exported_is_refused_in_one_line(

@@ -9,7 +9,7 @@ import sentencepiece
 from translator.export.ctranslate2_model import MAX_POSITIONS, convert, supported
 from translator.export.folder import SENTENCEPIECE_FILES, TRANSLATION, save_sentencepiece, translation_settings
 from translator.export.model_card import BY_PROGRAM, line_program
-from translator.export.sample import SampleSearch
+from translator.export.sample import SampleSearch, Written
 from translator.files.atomic import write_json
 from translator.ids import BOS, NUM_SPECIAL, PAD
 from translator.runs.directions import directions_of
@@ -75,7 +75,7 @@ class ExportedModel:
 
     def translate(
         self, lines: Sequence[str], search: SampleSearch, *, tags: Sequence[str] = (), use_shortlist: bool = False
-    ) -> list[str]:
+    ) -> list[Written]:
         results = self.engine.translate_batch(
             [[*tags, *pieces] for pieces in self.source.encode(list(lines), out_type=str)],
             beam_size=search.beam_size,
@@ -87,8 +87,8 @@ class ExportedModel:
             use_vmap=use_shortlist,
         )
         ids = [self.target.piece_to_id(result.hypotheses[0]) for result in results]
-        return [str(self.target.decode([piece for piece in row if piece >= NUM_SPECIAL])) for row in ids]
+        return [Written(self.target.decode([piece for piece in row if piece >= NUM_SPECIAL]), row) for row in ids]
 
 
-def translate(folder: Path, lines: Sequence[str], search: SampleSearch, tags: Sequence[str] = ()) -> list[str]:
+def translate(folder: Path, lines: Sequence[str], search: SampleSearch, tags: Sequence[str] = ()) -> list[Written]:
     return ExportedModel(folder).translate(lines, search, tags=tags)
