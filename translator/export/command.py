@@ -46,18 +46,21 @@ def run(options: argparse.Namespace) -> None:
         is_exact = options.quantization == "float32"
         tags = loaded.tokenizer.source_pieces(directions_of(loaded.config, loaded.tokenizer)[0].tags)
         translate = partial(target.translate, folder, **({"tags": tags} if tags else {}))
+        checks = [] if is_exact else [target.precision(folder, options.quantization)]
+        for check in checks:
+            say(f"  {check}")
         comparisons = _compare_all(loaded, sample, translate, is_exact)
         if is_exact and any(comparison.differing for comparison in comparisons):
             _refuse(sample, comparisons)
-        checks = [str(comparison) for comparison in comparisons]
+        checks += [str(comparison) for comparison in comparisons]
         if options.shortlist:
             checks += _add_shortlist(loaded, sample, folder)
-        usage = target.usage(loaded).replace("FOLDER", options.output.resolve().name)
+        usage = target.usage(loaded, **({"shortlist": True} if options.shortlist else {}))
         card = model_card(
             RunDirectory(path),
             loaded.config,
             target=options.to,
-            usage=usage,
+            usage=usage.replace("FOLDER", options.output.resolve().name),
             normalization=target.NORMALIZATION,
             packages=target.PACKAGES,
             checks=checks,
