@@ -131,5 +131,7 @@ def test_greedy_outputs_are_compared_up_to_the_longest_length_and_longer_beams_n
 def test_equal_translations_of_different_lines_are_named(run: LoadedRun) -> None:
     sample = Sample([LINES[0]] * 4 + LINES[1:2], None)
     found = compare(run, sample, lambda lines, _: written(run, REFERENCES[:1] * 4 + REFERENCES[1:2]), SampleSearch(1))
-    assert str(found) == "greedy: 5 of 5 translations equal; there are only 2 different ones, which shows little"
+    assert str(found) == "greedy: 5 of 5 translations equal; they are only 2 different texts, which shows little"
     assert not found.is_telling
+    one = compare(run, sample, lambda lines, _: written(run, ["x"] * 5), SampleSearch(1, max_length=1))
+    assert "; they are the same text, which shows little; 5 longer" in str(one)

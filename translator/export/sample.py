@@ -89,7 +89,8 @@ class Comparison:
         if self.ties:
             text += f", {len(self.ties)} different but equally likely"
         if not self.is_varied:
-            text += f"; there are only {self.num_distinct} different ones, which shows little"
+            texts = "the same text" if self.num_distinct == 1 else f"only {self.num_distinct} different texts"
+            text += f"; they are {texts}, which shows little"
         if self.num_unfinished:
             done = "compared up to there" if self.search.is_greedy else "not compared"
             text += f"; {self.num_unfinished} longer than {self.search.max_length} pieces {done}"
