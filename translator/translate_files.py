@@ -20,6 +20,7 @@ from translator.decoding.chunks import available_chunks, chunks
 from translator.decoding.interfaces import Translation
 from translator.decoding.output import DirectOutput, Format, OutputFile
 from translator.decoding.target_order import refuse
+from translator.engines.choice import AUTO
 from translator.errors import UserError
 from translator.files.destinations import STANDARD_STREAM, Destination, is_written_directly
 from translator.files.fingerprints import fingerprint_file
@@ -42,6 +43,8 @@ def run(options: argparse.Namespace) -> None:
     """Translates the files that the options name; raises UserError for user errors."""
     jobs = find_jobs(options)
     translator, settings = load_translator(options, options.model or [DEFAULT_MODEL])
+    if not options.quiet and (note := engine_note(options, translator)):
+        say(f"Note: {note}.")
     session = Session(options, translator)
     for (inputs, output), folder in zip(jobs, attention_folders(options, jobs), strict=True):
         session.translate(inputs, output, settings, folder)
@@ -73,6 +76,18 @@ def load_translator(options: argparse.Namespace, given_models: Sequence[Path]) -
             refuse("prefix", options.prefix)
     translator.split_sentences = options.split_sentences
     return translator, _settings(options, translator, weights)
+
+
+def engine_note(options: argparse.Namespace, translator: Translator) -> str:
+    """What `--engine auto` has chosen, and that a beam ends by another rule than the run's; empty if neither is so."""
+    engine = translator.engine
+    parts = [f"--engine auto uses {'torch' if engine is None else engine.name}"] if options.engine == AUTO else []
+    if engine is not None and translator.options.for_candidates().beam_size > 1:
+        rule, own = translator.options.stop, translator.config.decode.stop
+        if rule is not own and "stop" not in given(options, SearchOptions):
+            subject = "its beam" if parts else f"the beam of {engine.name}"
+            parts.append(f"{subject} ends by --stop {rule}, where the run's own rule is {own}")
+    return "; ".join(parts)
 
 
 def _settings(options: argparse.Namespace, translator: Translator, weights: Sequence[Path]) -> dict[str, Any]:

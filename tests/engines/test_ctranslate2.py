@@ -377,6 +377,26 @@ def test_the_command_says_once_how_many_lines_were_left_to_torch(
         assert "searched by torch" not in capfd.readouterr().err
 
 
+def test_the_command_says_which_engine_and_which_stopping_rule_it_uses(
+    run: Callable[[str], Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in.txt").write_text(f"{LINES[0]}\n", encoding="utf-8")
+
+    def notes(*arguments: str) -> list[str]:
+        assert main([str(tmp_path / "in.txt"), "--model", str(run("pre")), "--device", "cpu", *arguments]) == 0
+        return [line for line in capfd.readouterr().err.splitlines() if line.startswith("Note: ")]
+
+    ctranslate2, auto = ["--engine", "ctranslate2"], ["--engine", "auto"]
+    rule = "ends by --stop first, where the run's own rule is exact."
+    assert notes(*ctranslate2) == [f"Note: the beam of ctranslate2 float32 {rule}"]
+    assert notes(*auto) == [f"Note: --engine auto uses ctranslate2 float32; its beam {rule}"]
+    assert notes(*auto, "--stop", "first") == ["Note: --engine auto uses ctranslate2 float32."]
+    assert notes(*auto, "--stop", "exact") == ["Note: --engine auto uses torch."]
+    for silent in (["--beam", "1"], ["--stop", "first"], ["--quiet"]):
+        assert notes(*ctranslate2, *silent) == []
+    assert notes(*auto, "--quiet") == notes() == []
+
+
 def test_torch_does_not_load_the_library(run: Callable[[str], Path], tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("A man.\n", encoding="utf-8")
     code = (

@@ -2,12 +2,15 @@
 
 import json
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import pytest
+import torch
 
 from support.exported_runs import PAIRS, SMALL, lstm_run, make_run
 from support.processes import environment
@@ -15,8 +18,13 @@ from translator.config import load_file, save_file
 from translator.export import command, extras
 from translator.export import ctranslate2 as ctranslate2_export
 from translator.export.__main__ import main
-from translator.runs.loading import LoadedRun
+from translator.files import atomic
+from translator.runs.loading import LoadedRun, load_run
 from translator.schema.model import TransformerConfig
+
+EACH_TARGET = pytest.mark.parametrize(
+    "target", ["ctranslate2", *(pytest.param(name, marks=pytest.mark.slow) for name in ("huggingface", "onnx"))]
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +60,8 @@ def test_an_export_to_ctranslate2_translates_as_the_run_and_as_its_card_says(
         assert expected in card
     assert str(run.parent) not in card
     assert run_program(folder, PAIRS[0][0]) == PAIRS[0][1]  # which the model has memorised
+    (folder / "vmap.txt").write_text("\t</s> s\n", encoding="utf-8")  # no other piece may be written
+    assert set(run_program(folder, PAIRS[0][0])) <= {"s"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["exported"]
 
 
@@ -77,35 +87,84 @@ def test_the_speedup_of_a_shortlist_does_not_include_loading(
     assert "6 of 6 translations equal, 1.50 times as fast" in capsys.readouterr().err
 
 
-def test_int8_reports_how_much_it_changes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "exported"
-    assert main([str(run), "--to", "ctranslate2", "--quantization", "int8", "-o", str(folder)]) == 0
-    shares = re.findall(
-        r"(\d) of 6 translations equal; BLEU [\d.]+ before the export, [\d.]+ after it \([+-][\d.]+\)",
-        capsys.readouterr().err,
-    )
-    assert len(shares) == 2
-    assert json.loads((folder / "export.json").read_text(encoding="utf-8"))["quantization"] == "int8"
-
-
-def test_an_export_that_translates_differently_is_not_written(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("quantization", ["int8", "int8_float32", "float16"])
+def test_lower_precision_reports_how_much_it_changes_and_what_it_computes_in(
+    quantization: str, run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write = ctranslate2_export.write
+    folder, exact = tmp_path / "exported", tmp_path / "exact"
+    level = ctranslate2.get_log_level()
+    assert main([str(run), "--to", "ctranslate2", "--quantization", quantization, "-o", str(folder)]) == 0
+    assert ctranslate2.get_log_level() == level
+    error = capfd.readouterr().err
+    bleu = r"BLEU [\d.]+ before the export, [\d.]+ after it \([+-][\d.]+\)"
+    assert len(re.findall(rf"[1-6] of 6 translations equal.*; {bleu}", error)) == 2
+    assert json.loads((folder / "export.json").read_text(encoding="utf-8"))["quantization"] == quantization
+    computed = ctranslate2.Translator(str(folder)).compute_type
+    (precision,) = re.findall(rf"weights stored in {quantization}, computed in {computed} for these checks.*", error)
+    assert f"- {precision}" in (folder / "README.md").read_text(encoding="utf-8")
+    supported = ctranslate2.get_supported_compute_types("cpu")
+    assert (f"does not compute in {quantization} on this CPU" in precision) == (quantization not in supported)
+    assert "[ctranslate2]" not in error  # the library's own warnings
+    ctranslate2_export.write(load_run(run, torch.device("cpu")), exact)
+    assert (folder / "model.bin").stat().st_size < (exact / "model.bin").stat().st_size
 
-    def write_wrongly(loaded: LoadedRun, folder: Path, quantization: str) -> None:
+
+def test_without_references_lower_precision_is_scored_against_the_run(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines, folder = tmp_path / "lines.txt", tmp_path / "exported"
+    lines.write_text("".join(f"{source}\n" for source, _ in PAIRS), encoding="utf-8")
+    arguments = [str(run), "--to", "ctranslate2", "--quantization", "int8", "-o", str(folder), "--sample", str(lines)]
+    assert main(arguments) == 0
+    scores = re.findall(
+        r"of 6 translations equal.*; BLEU [\d.]+ against the run's own translations", capsys.readouterr().err
+    )
+    assert len(scores) == 2
+    assert all(score in (folder / "README.md").read_text(encoding="utf-8") for score in scores)
+
+
+@EACH_TARGET
+def test_an_export_that_translates_differently_is_not_written(
+    target: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = extras.load_target(target)
+    write = module.write
+
+    def write_wrongly(loaded: LoadedRun, folder: Path, **options: str) -> None:
         loaded.model.embeddings.target.weight.data[260:].mul_(-1)  # type: ignore[union-attr]
         try:
-            write(loaded, folder, quantization)
+            write(loaded, folder, **options)
         finally:
             loaded.model.embeddings.target.weight.data[260:].mul_(-1)  # type: ignore[union-attr]
 
-    monkeypatch.setattr(ctranslate2_export, "write", write_wrongly)
-    assert main([str(run), "--to", "ctranslate2", "-o", str(tmp_path / "exported")]) == 2
+    monkeypatch.setattr(module, "write", write_wrongly)
+    assert main([str(run), "--to", target, "-o", str(tmp_path / "exported")]) == 2
     error = capsys.readouterr().err
     assert "translates differently" in error
     assert f"greedy, {PAIRS[0][0]!r}: the run {PAIRS[0][1]!r}, the export '" in error
     assert not list(tmp_path.iterdir())
+
+
+@EACH_TARGET
+def test_a_run_that_has_learnt_nothing_is_compared_greedily_and_a_warning_says_what_that_is_worth(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, folder = make_run(tmp_path / "run", num_updates=0), tmp_path / "exported"
+    assert main([str(run), "--to", target, "-o", str(folder)]) == 0
+    error = capsys.readouterr().err
+    greedy = re.search(r"greedy: 6 of 6 translations equal.*; [1-6] longer than 200 pieces compared up to there", error)
+    assert greedy, error
+    assert "train it for longer and export it again, or give other lines with --sample" in error
+    assert f"- {greedy[0]}" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@EACH_TARGET
+def test_all_files_have_the_permissions_of_the_umask(target: str, run: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "exported"
+    assert main([str(run), "--to", target, "-o", str(folder)]) == 0
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
+    assert len(modes) >= 4
+    assert modes == dict.fromkeys(modes, 0o666 & ~atomic._UMASK)
 
 
 def test_what_cannot_be_exported_is_refused_in_one_line(

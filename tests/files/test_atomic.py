@@ -45,10 +45,15 @@ def test_files_and_folders_have_ordinary_permissions(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "a") as temporary:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT, 0o600))  # as safetensors does
     with new_folder(tmp_path / "b") as folder:
-        (folder / "c").touch()
+        (folder / "inner").mkdir(mode=0o700)
+        for name in ("c", "inner/c"):
+            (folder / name).touch(mode=0o600)
     mask = atomic._UMASK
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o666 & ~mask
-    assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o777 & ~mask
+    for name in ("b", "b/inner"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o777 & ~mask
+    for name in ("b/c", "b/inner/c"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o666 & ~mask
 
 
 def test_everything_is_flushed_to_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +69,9 @@ def test_everything_is_flushed_to_disk_before_it_gets_its_name(tmp_path: Path, m
     with new_folder(tmp_path / "folder") as temporary:
         (temporary / "a").write_text("1")
         (temporary / "b").write_text("2")
-        names = {str(temporary / "a"), str(temporary / "b"), str(temporary)}
+        (temporary / "inner").mkdir()
+        (temporary / "inner" / "c").write_text("3")
+        names = {str(temporary), *(str(temporary / name) for name in ("a", "b", "inner", "inner/c"))}
     assert names <= set(synced)
     assert synced[-1] == str(tmp_path)  # the rename
 

@@ -46,18 +46,21 @@ def run(options: argparse.Namespace) -> None:
         is_exact = options.quantization == "float32"
         tags = loaded.tokenizer.source_pieces(directions_of(loaded.config, loaded.tokenizer)[0].tags)
         translate = partial(target.translate, folder, **({"tags": tags} if tags else {}))
-        comparisons = _compare_all(loaded, sample, translate)
+        checks = [] if is_exact else [target.precision(folder, options.quantization)]
+        for check in checks:
+            say(f"  {check}")
+        comparisons = _compare_all(loaded, sample, translate, is_exact)
         if is_exact and any(comparison.differing for comparison in comparisons):
             _refuse(sample, comparisons)
-        checks = [str(comparison) for comparison in comparisons]
+        checks += [str(comparison) for comparison in comparisons]
         if options.shortlist:
             checks += _add_shortlist(loaded, sample, folder)
-        usage = target.usage(loaded).replace("FOLDER", options.output.resolve().name)
+        usage = target.usage(loaded, **({"shortlist": True} if options.shortlist else {}))
         card = model_card(
             RunDirectory(path),
             loaded.config,
             target=options.to,
-            usage=usage,
+            usage=usage.replace("FOLDER", options.output.resolve().name),
             normalization=target.NORMALIZATION,
             packages=target.PACKAGES,
             checks=checks,
@@ -118,11 +121,16 @@ def _sample_pairs(options: argparse.Namespace, loaded: LoadedRun) -> Sequence[tu
         ) from None
 
 
-def _compare_all(loaded: LoadedRun, sample: Sample, translate: Translate) -> list[Comparison]:
+def _compare_all(loaded: LoadedRun, sample: Sample, translate: Translate, is_exact: bool) -> list[Comparison]:
     comparisons = []
     for beam_size in (1, max(2, min(loaded.config.decode.beam_size, DEFAULT_BEAM))):
-        comparisons.append(compare(loaded, sample, translate, SampleSearch(beam_size)))
+        comparisons.append(compare(loaded, sample, translate, SampleSearch(beam_size), is_exact=is_exact))
         say(f"  {comparisons[-1]}")
+    if not all(comparison.is_telling for comparison in comparisons):
+        say(
+            "Warning: the model writes the same for many lines or does not end its translations, so comparing them "
+            "shows little; train it for longer and export it again, or give other lines with --sample FILE."
+        )
     return comparisons
 
 
@@ -159,7 +167,7 @@ def _add_shortlist(loaded: LoadedRun, sample: Sample, folder: Path) -> list[str]
         start = time.perf_counter()
         outputs.append(model.translate(sample.lines, search, use_shortlist=use_shortlist))
         seconds.append(time.perf_counter() - start)
-    num_equal = sum(one == other for one, other in zip(*outputs, strict=True))
+    num_equal = sum(one.text == other.text for one, other in zip(*outputs, strict=True))
     check = (
         f"shortlist from {num_pairs:,} pairs (use_vmap=True): {num_equal} of {len(sample.lines)} translations equal, "
         f"{seconds[0] / seconds[1]:.2f} times as fast"

@@ -7,6 +7,7 @@ stored in place of the sinusoids.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import torch
@@ -27,7 +28,7 @@ from translator.attention.positions import LearnedPositions, SinusoidalPositions
 from translator.errors import UserError
 from translator.export.huggingface_tokenizer import TARGET_TOKENIZER, save_tokenizers
 from translator.export.model_card import BY_TOKENIZER
-from translator.export.sample import SampleSearch
+from translator.export.sample import SampleSearch, Written
 from translator.ids import BOS, EOS, PAD, UNK
 from translator.models.base import Seq2Seq
 from translator.models.transformer import Transformer
@@ -238,7 +239,7 @@ def _generation(options: SearchOptions, has_unknown: bool) -> GenerationConfig:
 # ---- translating with the exported model ----
 
 
-def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
+def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[Written]:
     """Translations made with `transformers` alone, as users of the folder will make them."""
     disable_progress_bar()
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -248,7 +249,7 @@ def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[
     penalty = {"length_penalty": 1.0, "early_stopping": True} if search.beam_size > 1 else {}
     order = sorted(range(len(lines)), key=lambda line: len(lines[line]))
     num_together = max(1, search.batch_tokens // 64)
-    outputs: dict[int, str] = {}
+    outputs: dict[int, Written] = {}
     for start in range(0, len(order), num_together):
         batch = order[start : start + num_together]
         inputs = tokenizer([lines[line] for line in batch], return_tensors="pt", padding=True)
@@ -259,5 +260,7 @@ def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[
             max_new_tokens=search.max_length,
             **penalty,
         )
-        outputs.update(zip(batch, target.batch_decode(ids, skip_special_tokens=True), strict=True))
+        texts = target.batch_decode(ids, skip_special_tokens=True)
+        rows = [list(takewhile(lambda piece: piece != EOS, row)) for row in ids[:, 1:].tolist()]  # without BOS
+        outputs.update(zip(batch, map(Written, texts, rows), strict=True))
     return [outputs[line] for line in range(len(lines))]

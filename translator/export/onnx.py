@@ -20,7 +20,7 @@ from translator.errors import UserError
 from translator.export.folder import SENTENCEPIECE_FILES, save_sentencepiece
 from translator.export.model_card import BY_PROGRAM, line_program
 from translator.export.onnx_model import DECODER_FILE, ENCODER_FILE, OnnxModel
-from translator.export.sample import SampleSearch, search_options
+from translator.export.sample import SampleSearch, Written, search_options, written_by
 from translator.ids import BOS, EOS, PAD
 from translator.models.base import Seq2Seq
 from translator.models.transformer import Transformer
@@ -257,7 +257,7 @@ class DecoderStepGraph(_Graph):
 # ---- translating with the exported model ----
 
 
-def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[str]:
+def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[Written]:
     """Translations made with onnxruntime and our own greedy or beam search."""
     tokenizer = Tokenizer("onnx", [(folder / name).read_bytes() for name in SENTENCEPIECE_FILES])
-    return LineTranslator(OnnxModel(folder), tokenizer, options=search_options(search)).translate(lines)
+    return written_by(LineTranslator(OnnxModel(folder), tokenizer, options=search_options(search)), lines)

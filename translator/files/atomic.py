@@ -100,11 +100,17 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
 
 
 def flush_folder(temporary: Path) -> None:
-    """Gives a complete temporary folder the default permissions and flushes its files to disk."""
-    temporary.chmod(0o777 & ~_UMASK)  # mkdtemp creates private folders, but others may need this one
-    for path in temporary.iterdir():
-        _sync(path, os.O_RDONLY)
-    sync_folder(temporary)
+    """Gives a complete temporary folder and all that is in it the default permissions, and flushes it to disk.
+
+    `mkdtemp` creates private folders and safetensors private files, but others may need them.
+    """
+    for path in (temporary, *temporary.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o777 & ~_UMASK)
+            sync_folder(path)
+        else:
+            path.chmod(0o666 & ~_UMASK)
+            _sync(path, os.O_RDONLY)
 
 
 def remove_abandoned_files(folder: Path, name: str | None = None) -> None:
