@@ -25,6 +25,16 @@ PAIRS = [
     ("Three cats sleep under the old table.", "Drei Katzen schlafen unter dem alten Tisch."),
     ("We see the sea.", "Wir sehen das Meer."),
 ]
+# Also blank lines, unknown words and unknown characters.
+LINES = [
+    *(source for source, _ in PAIRS),
+    "",
+    "A dog reads.",
+    "  ",
+    "Two men run under the red house.",
+    "☃",
+    "She sings the old book.",
+]
 SMALL: dict[str, Any] = {
     "model_size": 32,
     "feedforward_size": 32,
