@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="X",
         help="exponents of the length penalty; default: 0 0.5 1 1.5",
     )
-    result.add_argument("--stop", choices=[stop.value for stop in Stop], nargs="+", help="default: first")
+    result.add_argument("--stop", choices=[stop.value for stop in Stop], nargs="+", help="default: the run's own rule")
     result.add_argument(
         "--rerank",
         action="append",
