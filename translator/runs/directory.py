@@ -30,7 +30,7 @@ _PACKAGES = ("torch", "numpy", "sentencepiece", "datasets", "sacrebleu", "safete
 
 
 class RunDirectory:
-    """One self-contained folder; `translate --model DIR` needs nothing else."""
+    """One self-contained folder; `translate --model DIR` needs nothing else but the judges that `tune` has stored."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
