@@ -225,3 +225,28 @@ def test_passes_that_cannot_differ_are_refused() -> None:
         check_config(configuration(*arguments))
     for change in ("optim.consistency.cutoff=0.1", "model.word_dropout=0.1", "model.dropout=0.2"):
         check_config(configuration(*arguments, change))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["optim.consistency.weight=2"], "weight=2.0: is only used with optim.loss=consistency; set that, or"),
+        (["optim.consistency.cutoff=0.2"], r"cutoff=0.2: .*or optim\.consistency\.cutoff=0\.0"),
+        (["optim.consistency.start=0.5"], "start=0.5: is only used with optim.loss=consistency"),
+        (
+            ["optim.loss=consistency", "optim.consistency.start=0.9", "optim.consistency.ramp=0.5"],
+            "ramp=0.5: from start=0.9 on, the full weight would never be reached; give at most 0.1",
+        ),
+    ],
+)
+def test_options_without_effect_are_refused(overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=rf"optim\.consistency\.{message}"):
+        check_config(configuration(*overrides))
+    check_config(configuration(*overrides, "resume=runs/earlier"))  # which began when they were accepted
+
+
+def test_options_with_an_effect_are_accepted() -> None:
+    check_config(configuration("optim.consistency.weight=1"))
+    for start, ramp in ((0.9, 0.1), (0.7, 0.3), (0, 1)):
+        shares = [f"optim.consistency.start={start}", f"optim.consistency.ramp={ramp}"]
+        check_config(configuration("optim.loss=consistency", "optim.consistency.weight=2", *shares))
