@@ -16,6 +16,7 @@ from translator.augment import main
 from translator.augment_run import Places
 from translator.config import load_file, save_file
 from translator.data.corpus import TextCorpus
+from translator.data.normalization import normalize_text
 from translator.errors import OptionError
 from translator.files.fingerprints import sha256
 from translator.schema.augment import AugmentOptions
@@ -100,6 +101,27 @@ def test_the_manifest_has_the_rules_that_really_filtered(augment: Augment, tmp_p
     pairs = pairs_of(tmp_path / "new", "en", "de")
     assert ("BERLIN", "BERLIN") in pairs
     assert all(max(map(len, pair)) <= 9 for pair in pairs)
+
+
+def test_an_ensemble_of_two_runs_translates_as_one(tmp_path: Path) -> None:
+    write_corpora(tmp_path)
+    runs = [make_small_run(tmp_path / name, tmp_path, seed=seed) for name, seed in (("a", 1), ("b", 2))]
+    text, prefix = tmp_path / "test.en", tmp_path / "new"
+    arguments = ["--kind", "distill", str(text), "-o", str(prefix), "--max-ratio", "0", "--device", "cpu", "--quiet"]
+    assert main([*arguments, "--model", str(runs[0]), "--model", str(runs[1])]) == 0
+    lines = text.read_text(encoding="utf-8").splitlines()
+
+    def kept(*models: Path) -> dict[str, str]:
+        translations = map(normalize_text, Translator.load(models, "cpu").translate(lines))
+        pairs = zip(map(normalize_text, lines), translations, strict=True)
+        return {source: target for source, target in pairs if source and target}
+
+    assert dict(pairs_of(prefix, "en", "de")) == kept(*runs)
+    assert kept(*runs) not in (kept(runs[0]), kept(runs[1]))
+    manifest = json.loads((tmp_path / "new.manifest.json").read_text(encoding="utf-8"))
+    assert manifest["models"] == [
+        {"run": str(run), "weights_sha256": sha256(run / "model.safetensors")} for run in runs
+    ]
 
 
 def test_a_run_with_both_directions_makes_corpora_for_both(augment: Augment, tmp_path: Path) -> None:
