@@ -23,7 +23,7 @@ With --rerank, other runs judge the hypotheses of the run's beam; their weights 
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="python -m translator.tune",
-        description="Chooses beam size, length penalty and, with --stop, the stopping rule of a run on its validation set.",
+        description="Chooses beam size, length penalty and, with --stop, stopping rule of a run on its validation set.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
