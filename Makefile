@@ -47,6 +47,7 @@ bench: $(STAMP) ## measure speed and memory; nothing else should run meanwhile
 	$(BIN)/python scripts/bench_transformer.py
 	$(BIN)/python scripts/bench_lstm.py
 	$(BIN)/python scripts/bench_training.py
+	$(BIN)/python scripts/bench_consistency.py
 	$(BIN)/python scripts/bench_decoding.py
 	$(BIN)/python scripts/bench_serve.py
 

@@ -55,8 +55,10 @@ def parse_arguments(description: str | None) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def load_batches(options: argparse.Namespace, cache_dir: Path = Path("data/cache")) -> tuple[list[Batch], int]:
-    """Shuffled training batches of 4,096 target tokens, and the size of the joint vocabulary."""
+def load_batches(
+    options: argparse.Namespace, cache_dir: Path = Path("data/cache"), batch_tokens: int = BATCH_TOKENS
+) -> tuple[list[Batch], int]:
+    """Shuffled training batches of so many target tokens, and the size of the joint vocabulary."""
     splits: Splits
     if options.data:
         splits = open_text(
@@ -71,7 +73,7 @@ def load_batches(options: argparse.Namespace, cache_dir: Path = Path("data/cache
         cache_dir, corpus.fingerprint, TokenizerOptions(vocab_size=VOCAB_SIZE if options.data else 2_000), corpus
     )
     table = tokenize_corpus(corpus, tokenizer, cache_dir=cache_dir)
-    sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=BATCH_TOKENS, seed=1)
+    sampler = BatchSampler(table.source_lengths, table.target_lengths, batch_tokens=batch_tokens, seed=1)
     rows_of_batches = sampler.epoch(0)[: NUM_WARM_UP + options.batches]
     return [Batch.from_rows(*table.rows(rows), rows) for rows in rows_of_batches], tokenizer.target_vocab_size
 

@@ -14,7 +14,9 @@ from translator import translate_files
 from translator.api import Translator
 from translator.augment import main
 from translator.augment_run import Places
+from translator.config import load_file, save_file
 from translator.data.corpus import TextCorpus
+from translator.data.normalization import normalize_text
 from translator.errors import OptionError
 from translator.files.fingerprints import sha256
 from translator.schema.augment import AugmentOptions
@@ -61,14 +63,18 @@ def test_back_translations_are_the_sources_of_the_text(augment: Augment, tmp_pat
     dropped = {"drop_blank": 1, "drop_duplicates": 1, "drop_identical": 1, "excluded": 1}
     assert manifest["counts"] == {"lines": 6, "translations": 6, "kept": 2, "dropped": dropped}
     assert manifest["models"] == [{"run": "run", "weights_sha256": sha256(tmp_path / "run/model.safetensors")}]
-    assert [entry["sha256"] for entry in manifest["inputs"]] == [
-        sha256(tmp_path / name) for name in ("text", "test.txt", "terms.tsv")
+    assert [(entry["role"], entry["sha256"]) for entry in manifest["inputs"]] == [
+        (role, sha256(tmp_path / name))
+        for role, name in (("text", "text"), ("exclude", "test.txt"), ("terms", "terms.tsv"))
     ]
+    assert manifest["options"]["max_ratio"] is None
+    assert manifest["options"]["cleaning"] == vars(load_file(tmp_path / "run/config.yaml").data.cleaning)
     assert manifest["files"] == {name: sha256(tmp_path / "new" / name) for name in ("back.de", "back.en")}
     assert manifest["search"]["beam_size"] == 2
     assert manifest["rerank"] is None
     assert "6 translations of 6 lines; 2 pairs kept" in said
     assert "drop_blank dropped 1" in said
+    assert said.endswith("for data.source=de data.target=en 'data.train=[…,new/back]' 'data.train_tags=[null,bt]'\n")
 
 
 def test_forward_translations_are_the_targets_and_may_be_several(augment: Augment, tmp_path: Path) -> None:
@@ -77,6 +83,45 @@ def test_forward_translations_are_the_targets_and_may_be_several(augment: Augmen
     assert [source for source, _ in pairs] == ["a dog runs"] * 2 + ["BERLIN"] + ["two dogs"] * 2 + ["the snow"] * 2
     assert pairs[0][1] == "A DOG RUNS" != pairs[1][1]
     assert len(set(pairs)) == len(pairs)
+
+
+def test_the_manifest_has_the_rules_that_really_filtered(augment: Augment, tmp_path: Path) -> None:
+    config = load_file(tmp_path / "run/config.yaml")
+    config.data.cleaning.drop_identical, config.data.cleaning.max_characters = False, 9
+    save_file(config, tmp_path / "run/config.yaml")
+    (tmp_path / "wanted").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    arguments = ("--kind", "distill", "text", "--nbest", 2, "--reference", "wanted", "--max-ratio", 3)
+    code, said = augment(*arguments, "-o", "new")
+    assert code == 0
+    assert "data.train_tags" not in said, "only back-translations are usually tagged"
+    manifest = json.loads((tmp_path / "new.manifest.json").read_text(encoding="utf-8"))
+    used = {"drop_identical": False, "max_characters": 9, "max_ratio": 3.0}
+    assert manifest["options"]["cleaning"] == {**vars(config.data.cleaning), **used}
+    assert [entry["role"] for entry in manifest["inputs"]] == ["text", "reference"]
+    pairs = pairs_of(tmp_path / "new", "en", "de")
+    assert ("BERLIN", "BERLIN") in pairs
+    assert all(max(map(len, pair)) <= 9 for pair in pairs)
+
+
+def test_an_ensemble_of_two_runs_translates_as_one(tmp_path: Path) -> None:
+    write_corpora(tmp_path)
+    runs = [make_small_run(tmp_path / name, tmp_path, seed=seed) for name, seed in (("a", 1), ("b", 2))]
+    text, prefix = tmp_path / "test.en", tmp_path / "new"
+    arguments = ["--kind", "distill", str(text), "-o", str(prefix), "--max-ratio", "0", "--device", "cpu", "--quiet"]
+    assert main([*arguments, "--model", str(runs[0]), "--model", str(runs[1])]) == 0
+    lines = text.read_text(encoding="utf-8").splitlines()
+
+    def kept(*models: Path) -> dict[str, str]:
+        translations = map(normalize_text, Translator.load(models, "cpu").translate(lines))
+        pairs = zip(map(normalize_text, lines), translations, strict=True)
+        return {source: target for source, target in pairs if source and target}
+
+    assert dict(pairs_of(prefix, "en", "de")) == kept(*runs)
+    assert kept(*runs) not in (kept(runs[0]), kept(runs[1]))
+    manifest = json.loads((tmp_path / "new.manifest.json").read_text(encoding="utf-8"))
+    assert manifest["models"] == [
+        {"run": str(run), "weights_sha256": sha256(run / "model.safetensors")} for run in runs
+    ]
 
 
 def test_a_run_with_both_directions_makes_corpora_for_both(augment: Augment, tmp_path: Path) -> None:
@@ -124,7 +169,10 @@ def test_an_interrupted_command_is_continued(augment: Augment, tmp_path: Path, m
     assert "continue it with --resume" in said
     assert augment(*arguments, "--resume", "--beam", "3")[0] == 2, "the search is another one"
     code, said = augment(*arguments, "--resume", "--keep-share", "1e-9", "--min-score", "5")
-    assert (code, "no pair is left (min_score dropped 150)" in said) == (2, True)
+    assert (code, "no pair is left (min_score dropped 150); the translations are kept, and --resume" in said) == (
+        2,
+        True,
+    )
     num_calls = len(calls)
     assert augment(*arguments, "--resume")[0] == 0, "only the pairs are chosen again"
     assert len(calls) == num_calls

@@ -187,6 +187,8 @@ def test_multirun_checks_all_jobs_before_the_first() -> None:
         (["trainer.device=gpu"], ["trainer.device=gpu", "cuda"]),
         (["seed=one"], ["seed=one", "a whole number"]),
         (["data=text"], ["data.train", "PREFIX"]),
+        (["experiment=smoke", "data=text"], ["experiment=smoke: sets data.folder, and data=text has no such option"]),
+        (["experiment=smoke", *TEXT, "data.folder=a"], ["data.folder: unknown option"]),
         ([*TEXT, "data.target=en"], ["data.target=en", "data.source"]),
         ([*TEXT, "data.train_weights=[1,2]"], ["data.train_weights", "1 training"]),
         (["data=hf"], ["data.path"]),

@@ -1,14 +1,17 @@
 """Reranking: other runs judge the hypotheses of a beam, with weights that are given or tuned on the validation set."""
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from support.small_runs import TEST, make_small_run, write_corpora
-from translator import translate
+from translator import compare, evaluate, translate
 from translator.api import Translator
 from translator.augment import main as augment
 from translator.build.report import ReportRequest, load_material
@@ -21,7 +24,7 @@ from translator.errors import OptionError, UserError
 from translator.evaluation.metrics import score_corpus
 from translator.ids import BOS, EOS
 from translator.runs.loading import load_run
-from translator.runs.reranking import load_judge, tuned_options
+from translator.runs.reranking import load_judge, tuned_judges
 from translator.schema.rerank import RerankOptions, split_weight
 from translator.tune import main as tune
 from translator.tune_rerank import run as tune_rerank
@@ -45,6 +48,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config.data.reverse_target = True
     save_file(config, backwards / "config.yaml")
     return folder
+
+
+def checksum(run: Path) -> str:
+    return load_run(run, torch.device("cpu")).weights_checksum
 
 
 def test_hypotheses_are_ordered_by_the_weighted_sum_of_all_judgements(folder: Path) -> None:
@@ -83,7 +90,10 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
     record = json.loads((run / "tuning.json").read_text(encoding="utf-8"))
     rerank = record["rerank"]
     assert rerank["after"] > rerank["before"]
-    assert [judge["run"] for judge in rerank["judges"]] == [str(folder / "other"), str(folder / "reverse")]
+    for judge, name in zip(rerank["judges"], ("other", "reverse"), strict=True):
+        assert not Path(judge["run"]).is_absolute()
+        assert (run / judge["run"]).resolve() == (folder / name).resolve()
+        assert judge["weights_sha256"] == checksum(folder / name)
     assert all(judge["weight"] >= 0 for judge in rerank["judges"])
     assert (run / "config.yaml").read_bytes() == before
     sources, references = zip(*TEST[:2], strict=True)  # the validation set of the small runs
@@ -96,11 +106,10 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
         (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     request = ReportRequest([run], tmp_path / "source", tmp_path / "reference", device="cpu")
     assert load_material(request)[1][0].hypotheses == hypotheses, "a report is about the run by itself"
-    assert tuned_options(run).judges()[0] == (str(folder / "other"), rerank["judges"][0]["weight"])
     # Tuning the search makes the weights obsolete.
     assert tune([str(run), "--beam", "2", "--alpha", "1", "--metric", "chrf", "--device", "cpu"]) == 0
     assert "tune them again" in capsys.readouterr().err
-    assert tuned_options(run).judges() == []
+    assert tuned_judges(run) == ([], 0.0)
 
 
 def mean_log_probability(run: Path, source: str, target: str) -> float:
@@ -178,6 +187,7 @@ def test_synthetic_pairs_are_kept_by_what_the_run_itself_says_of_them(
         (["--rerank", "reverse", "--beam", "1"], "--rerank: greedy search finds only one translation"),
         (["--rerank", "reverse", "--mbr", "4"], "--rerank: minimum Bayes risk makes its own choice"),
         (["--rerank-length", "1"], "--rerank-length 1.0: is only used for reranking; add --rerank RUN"),
+        (["--rerank", "run"], "--rerank run: is the run itself, whose score is always used; give another run"),
         (["--rerank", "french"], "--rerank french: it translates from en to fr; a run from en to de can be reranked"),
     ],
 )
@@ -204,12 +214,133 @@ def test_tuning_refuses_what_contradicts_reranking(folder: Path, capsys: pytest.
     for arguments, message in (
         (["--rerank", str(folder / "run")], "is the run itself"),
         (["--rerank", str(folder / "other"), "--beam", "4"], "--beam: reranking uses the run's own beam"),
+        (["--rerank", f"{folder / 'other'}:0.5"], f"the weight is what is tuned; leave :0.5 out and give {folder}"),
     ):
         assert tune([str(folder / "run"), *arguments, "--device", "cpu"]) == 2
         assert message in capsys.readouterr().err
     both = make_small_run(folder / "both", folder, both_directions=True)
     assert tune([str(both), "--rerank", str(folder / "other"), "--to", "en", "--device", "cpu"]) == 2
     assert "--to en: weights for reranking are those of the run's own direction, into de" in capsys.readouterr().err
+
+
+@pytest.fixture
+def tuned(folder: Path, tmp_path: Path) -> Path:
+    """A folder with a run, its judge and what `tune --rerank` has written."""
+    shutil.copytree(folder / "run", tmp_path / "runs/run")
+    shutil.copytree(folder / "other", tmp_path / "runs/other")
+    judge = {"run": "../other", "weight": 2.0, "weights_sha256": checksum(folder / "other")}
+    record = {"rerank": {"judges": [judge], "length": 0.1}}
+    (tmp_path / "runs/run/tuning.json").write_text(json.dumps(record), encoding="utf-8")
+    return tmp_path / "runs"
+
+
+def test_a_tuned_run_and_its_judge_can_be_moved_together(folder: Path, tuned: Path) -> None:
+    def found(run: Path, **options: Any) -> list[tuple[str, float]]:
+        outputs = (one.outputs[0] for one in Translator.load(run, "cpu", **options).translate_fully(SOURCES))
+        return [(output.text, output.normalized_score) for output in outputs]
+
+    expected = found(folder / "run", rerank=[f"{folder / 'other'}:2"], rerank_length=0.1)
+    assert expected != found(folder / "run")
+    assert found(tuned / "run") == expected
+    moved = tuned.rename(tuned.with_name("elsewhere"))
+    assert found(moved / "run") == expected
+    record = json.loads((moved / "run/tuning.json").read_text(encoding="utf-8"))
+    record["rerank"]["judges"] = [{"run": str(folder / "other"), "weight": 2.0}]  # as earlier versions wrote it
+    (moved / "run/tuning.json").write_text(json.dumps(record), encoding="utf-8")
+    assert found(moved / "run") == expected
+
+
+def gone(judge: Path) -> None:
+    judge.rename(judge.with_name("renamed"))
+
+
+def retrained(judge: Path) -> None:
+    shutil.rmtree(judge)
+    make_small_run(judge, judge.parents[1], "lstm", seed=9)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(gone, "no such directory"), (retrained, "its weights are no longer those that it was tuned with")],
+)
+def test_a_judge_that_is_no_longer_there_is_missed_only_where_it_is_needed(
+    folder: Path, tuned: Path, change: Callable[[Path], None], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_corpora(tuned.parent)
+    change(tuned / "other")
+    run, text, reference = str(tuned / "run"), str(folder / "test.en"), str(folder / "test.de")
+    scored = ["--source", text, "--reference", reference, "--bootstrap", "0", "--device", "cpu"]
+    commands: list[Callable[..., int]] = [
+        lambda *options: translate.main(["--model", run, text, "--quiet", "--device", "cpu", *options]),
+        lambda *options: evaluate.main(["--model", run, *scored, *options]),
+        lambda *options: compare.main([run, str(folder / "run"), *scored[:4], "--device", "cpu", *options]),
+        lambda *options: augment(
+            ["--model", run, text, "--kind", "forward", "-o", str(tuned / "new"), "--overwrite", *options]
+        ),
+    ]
+    message = (
+        f"{tuned / 'run/tuning.json'}: reranks with {tuned / 'other'}: {why}; put it back, tune again with --rerank, "
+        "or go on with --rerank none\n"
+    )
+    for command in commands:
+        assert command() == 2
+        assert capsys.readouterr().err.endswith(message)
+        assert command("--rerank", "none") == 0
+    for options in (["--beam", "1"], ["--mbr", "2"], ["--sample"]):
+        assert commands[0](*options) == 0, "there is nothing to choose from, or the judges have no say"
+
+
+def test_evaluate_and_compare_rerank_as_translate_does(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judges = ["--rerank", f"{folder / 'other'}:2", "--rerank-length", "0.1"]
+    text, reference = str(folder / "test.en"), str(folder / "test.de")
+    outputs = []
+    for options in ([], judges):
+        translation = tmp_path / f"translated{len(options)}"
+        command = ["--model", str(folder / "run"), text, "-o", str(translation), "--quiet", "--device", "cpu"]
+        assert translate.main([*command, *options]) == 0
+        outputs.append(translation.read_text(encoding="utf-8"))
+        kept = tmp_path / f"evaluated{len(options)}"
+        command = ["--model", str(folder / "run"), "--source", text, "--reference", reference, "--device", "cpu"]
+        assert evaluate.main([*command, "--output", str(kept), *options]) == 0
+        assert kept.read_text(encoding="utf-8") == outputs[-1]
+    assert outputs[0] != outputs[1]
+    finished = ["--hypothesis", reference, "--reference", reference]
+    assert evaluate.main([*finished, *judges]) == 2
+    assert "search options need --model" in capsys.readouterr().err
+    assert compare.main([reference, reference, "--reference", reference, "--rerank", "none"]) == 2
+    assert "search options need a run" in capsys.readouterr().err
+    command = [str(folder / "run"), str(tmp_path / "translated4"), "--source", text, "--reference", reference]
+    assert compare.main([*command, "--device", "cpu", "--json", "-", *judges]) == 0
+    differences = json.loads(capsys.readouterr().out)["metrics"]
+    assert all(one["score_a"] == one["score_b"] for one in differences)
+
+
+def test_a_run_with_both_directions_judges_itself_by_the_other_one(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = make_small_run(tmp_path / "both", folder, both_directions=True)
+    plain = Translator.load(both, "cpu", num_hypotheses=3).translate_fully(SOURCES)
+    judged = Translator.load(both, "cpu", num_hypotheses=3, rerank=[f"{both}:0.7"]).translate_fully(SOURCES)
+    other_way = Translator.load(both, "cpu", to="en")
+    for source, before, after in zip(SOURCES, plain, judged, strict=True):
+        expected = {}
+        for output in before.outputs:
+            (forced,) = other_way.score([output.text], [source])
+            expected[output.text] = output.normalized_score + 0.7 * np.mean(forced.piece_scores)
+        scores = [output.normalized_score for output in after.outputs]
+        assert scores == pytest.approx([expected[output.text] for output in after.outputs], abs=1e-3)
+        assert scores == sorted(scores, reverse=True)
+    backwards = Translator.load(both, "cpu", to="en", rerank=[str(both)])
+    assert backwards.reranker is not None
+    assert backwards.reranker.judges[0].is_reverse
+    other = make_small_run(tmp_path / "other", folder, seed=5, both_directions=True)
+    assert not load_judge(("en", "de"), str(other), 1.0, torch.device("cpu"), [both]).is_reverse
+    assert tune([str(both), "--rerank", str(both), "--metric", "chrf", "--device", "cpu"]) == 0
+    assert f"{both} (from its translations to their sources)" in capsys.readouterr().err
+    tuned, _ = tuned_judges(both)
+    assert [judge.run for judge in tuned] in ([], ["."])
 
 
 def test_names_and_weights() -> None:

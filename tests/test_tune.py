@@ -17,7 +17,7 @@ from translator.runs.directory import RunDirectory
 from translator.runs.model import build_model
 from translator.runs.weights import collect_weights
 from translator.schema.data import TextDataConfig, TokenizerConfig
-from translator.schema.decode import SearchOptions
+from translator.schema.decode import SearchOptions, Stop
 from translator.schema.model import LstmConfig
 from translator.schema.training import OptimConfig, TrainerConfig
 from translator.tune import main
@@ -93,6 +93,19 @@ def test_the_best_setting_is_written_into_the_run(run: Path, capsys: pytest.Capt
     assert main([str(run), *GRID, "--beam", "1"]) == 0
     again = json.loads((run / "tuning.json").read_text(encoding="utf-8"))
     assert again["before"] == own, "what the run was trained with is not forgotten"
+
+
+@pytest.mark.parametrize("rule", ["exact", "first"])
+def test_without_options_the_run_keeps_its_stopping_rule(run: Path, rule: str) -> None:
+    config = load_file(run / "config.yaml")
+    config.decode.stop = Stop(rule)
+    configuration.save_file(config, run / "config.yaml")
+    assert main([str(run), "--metric", "chrf", "--device", "cpu"]) == 0
+    trials = json.loads((run / "tuning.json").read_text(encoding="utf-8"))["trials"]
+    assert {one["beam_size"] for one in trials} == {1, 2, 3, 5, 8}
+    assert {one["alpha"] for one in trials} >= {0.0, 0.5, 1.0, 1.5}
+    assert {one["stop"] for one in trials} == {rule}
+    assert load_file(run / "config.yaml").decode.stop == rule
 
 
 def test_a_dry_run_changes_nothing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,7 @@ from translator.kernels.allocator import keep_memory
 from translator.runs.directions import Direction, choose_direction
 from translator.runs.latest import resolve_run
 from translator.runs.loading import load_run
-from translator.runs.reranking import load_reranker, require_candidates, tuned_options
+from translator.runs.reranking import has_candidates, load_reranker, load_tuned_reranker, require_candidates
 from translator.runs.translation import translation_options
 from translator.schema.decode import Stop
 from translator.schema.rerank import RerankOptions
@@ -56,7 +56,8 @@ class Translator(LineTranslator):
         `engine` is torch, ctranslate2 (faster on CPUs, with `stop=first`; `int8` in lower precision) or auto, which is
         ctranslate2 where it is installed and can do what is asked for. `options` are search options, such as
         beam_size=1, that differ from the run's; see `SearchOptions`. `rerank` are runs that judge the translations, as
-        RUN or RUN:WEIGHT; unless it is given, they are those that `translator.tune` has written into the run.
+        RUN or RUN:WEIGHT; unless it is given, they are those that `translator.tune` has written into the run, where
+        the options leave them something to choose from.
         """
         if engine == CTRANSLATE2 and device == "auto":
             device = "cpu"
@@ -91,12 +92,13 @@ class Translator(LineTranslator):
         if translator.reverse_target and translator.options.terms:
             refuse("terms", translator.options.terms)
         judges = RerankOptions().changed(rerank=list(rerank or []), rerank_length=rerank_length)
+        languages = (direction.source, direction.target)
         is_first = direction.target == runs[0].config.data.target  # which translator.tune translates in
-        if rerank is None and rerank_length == 0 and len(folders) == 1 and is_first:
-            judges = tuned_options(folders[0])
-        elif judges.judges():
+        if judges.judges():
             require_candidates(translator.options)
-        translator.reranker = load_reranker((direction.source, direction.target), judges, chosen)
+            translator.reranker = load_reranker(languages, judges, chosen, folders)
+        elif rerank is None and len(folders) == 1 and is_first and has_candidates(translator.options):
+            translator.reranker = load_tuned_reranker(languages, folders[0], chosen)
         searched = translator.options if "stop" in options else translator.options.changed(stop=Stop.first)
         translator.engine = choose_engine(engine, int8, folders, runs, searched, chosen.type)
         if translator.engine is not None:  # which has no other rule

@@ -9,6 +9,7 @@ from translator.command import Parser, add_direction, exit_code
 from translator.schema.augment import AugmentOptions, Kind
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
+from translator.schema.rerank import RerankOptions
 from translator.translate import add_machine_options
 
 EPILOG = """
@@ -69,7 +70,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="drop lines that also occur in this file, such as a test set; can be repeated",
     )
-    add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
+    search = result.add_argument_group("search (default: as the run's configuration says)")
+    add_arguments(search, SearchOptions)
+    add_arguments(search, RerankOptions)
     add_machine_options(result.add_argument_group("input and machine"))
     # How the translations are kept until the corpus is written.
     result.set_defaults(format="jsonl", scores=True, alignments=False, attention=None, stream=False, prefix=None)

@@ -118,12 +118,13 @@ def run(options: argparse.Namespace) -> None:
                 **corpus,
                 "counts": {**counts, "dropped": dict(sorted(selection.dropped.items()))},
                 "models": made_by,
-                "inputs": [asdict(fingerprint_file(path)) for path in _inputs(options)],
+                "inputs": [{"role": role, **asdict(fingerprint_file(path))} for role, path in _inputs(options)],
                 "files": {path.name: sha256(path) for path in places.results[:2]},
                 "search": asdict(translator.options),
                 "rerank": translator.reranker.identity if translator.reranker else None,
                 "options": {
                     **asdict(choice),
+                    "cleaning": asdict(selection.cleaning),  # as it was used: with the maximum ratio that counts
                     "split_sentences": options.split_sentences,
                     "engine": _engine(translator),
                 },
@@ -132,13 +133,18 @@ def run(options: argparse.Namespace) -> None:
             },
         )
     session.kept.remove()
-    _report(places, counts, selection)
+    _report(options, places, counts, selection)
 
 
-def _inputs(options: argparse.Namespace) -> list[Path]:
-    references = [options.reference] if options.reference else []
-    terms = [Path(options.terms)] if getattr(options, "terms", "") else []
-    return [*options.files, *references, *options.exclude, *terms]
+def _inputs(options: argparse.Namespace) -> list[tuple[str, Path]]:
+    """All files that are read, each with what it is for."""
+    paths: dict[str, list[Path]] = {
+        "text": options.files,
+        "reference": [options.reference] if options.reference else [],
+        "exclude": options.exclude,
+        "terms": [Path(options.terms)] if getattr(options, "terms", "") else [],
+    }
+    return [(role, path) for role, files in paths.items() for path in files]
 
 
 def _engine(translator: Translator) -> str:
@@ -147,13 +153,14 @@ def _engine(translator: Translator) -> str:
 
 def _check_files(options: argparse.Namespace, places: Places) -> None:
     """Refuses early what would fail later or overwrite something."""
-    for path in _inputs(options):
+    inputs = [path for _, path in _inputs(options)]
+    for path in inputs:
         if path == STANDARD_STREAM:
             raise UserError("-: the standard input cannot be read twice; give a file")
         open_text(path).close()
     partial_files = working_files(places.translations)
     destinations = [Destination("-o", path) for path in (*places.results, *partial_files)]
-    protect_inputs(destinations, _inputs(options))
+    protect_inputs(destinations, inputs)
     for destination in destinations:
         require_writable(destination)
     interrupted = all(path.exists() for path in partial_files)
@@ -209,7 +216,10 @@ def _write_corpus(
             for file, text in zip(files, pair, strict=True):
                 file.write(one_line(text) + "\n")
         if num_kept == 0:
-            raise UserError(f"-o {places.prefix}: no pair is left ({_dropped(selection)})")
+            raise UserError(
+                f"-o {places.prefix}: no pair is left ({_dropped(selection)}); the translations are kept, and --resume "
+                "with other limits selects among them without translating again"
+            )
     return num_kept + selection.dropped.total(), num_kept
 
 
@@ -244,9 +254,12 @@ def _dropped(selection: Selection) -> str:
     return ", ".join(f"{name} dropped {count:,}" for name, count in selection.dropped.items() if count)
 
 
-def _report(places: Places, counts: dict[str, int], selection: Selection) -> None:
+def _report(options: argparse.Namespace, places: Places, counts: dict[str, int], selection: Selection) -> None:
     say(f"{counts['translations']:,} translations of {counts['lines']:,} lines; {counts['kept']:,} pairs kept.")
     if text := _dropped(selection):
         say(f"Of the others, {text}.")
     names = " and ".join(str(path) for path in places.results[:2])
-    print(f"{names}: for data.source={places.source} data.target={places.target} 'data.train=[…,{places.prefix}]'")
+    tags = " 'data.train_tags=[null,bt]'" if options.kind == Kind.back else ""
+    print(
+        f"{names}: for data.source={places.source} data.target={places.target} 'data.train=[…,{places.prefix}]'{tags}"
+    )

@@ -22,7 +22,7 @@ from hydra.errors import HydraException, MissingConfigException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from translator.config import AUTO, SCHEMAS, Config, load, load_file, option_names, to_yaml
+from translator.config import AUTO, SCHEMAS, Config, UnknownOptionError, load, load_file, option_names, to_yaml
 from translator.errors import UserError
 from translator.files.explain import reason
 from translator.overrides import group_choices, parse_overrides, quoted
@@ -177,7 +177,22 @@ def _check(options: Namespace, check: Callable[[Config], None]) -> None:
         for overrides in _jobs(options.overrides, options.multirun):
             composed = _compose(overrides)
             if not options.cfg:
-                check(load(composed))
+                check(_loaded(composed, overrides))
+
+
+def _loaded(composed: DictConfig, overrides: list[str]) -> Config:
+    """The configuration; an option that its experiment sets, and another choice excludes, is not blamed on the user."""
+    try:
+        return load(composed)
+    except UnknownOptionError as error:
+        given = {override.key_or_group: override.value() for override in _parse(overrides)}
+        group = error.key.partition(".")[0]
+        if error.key in given or not given.get("experiment"):
+            raise
+        raise UserError(
+            f"experiment={given['experiment']}: sets {error.key}, and {group}={given.get(group)} has no such option; "
+            f"leave out {group}={given.get(group)} or the experiment"
+        ) from error
 
 
 def _jobs(overrides: list[str], multirun: bool) -> list[list[str]]:

@@ -7,20 +7,18 @@ from pathlib import Path
 
 from translator.command import open_outputs
 from translator.errors import UserError
-from translator.evaluate_files import System, read_text, to_json
+from translator.evaluate_files import System, read_text, search_options, to_json
 from translator.evaluation.metrics import METRICS, quick_metrics
 from translator.evaluation.significance import Comparison, Difference, compare_outputs, largest_differences
 from translator.evaluation.texts import guess_language, require_equal_lengths
 from translator.runs.latest import resolve_run
-from translator.schema.decode import SearchOptions
-from translator.schema.flags import given
 
 
 def run(options: argparse.Namespace) -> None:
     is_about_runs = any(resolve_run(path).is_dir() for path in (options.a, options.b))
     if options.to and not is_about_runs:
         raise UserError(f"--to {options.to}: needs a run; {options.a} and {options.b} are finished translations")
-    if given(options, SearchOptions) and not is_about_runs:
+    if search_options(options) and not is_about_runs:
         raise UserError(f"{options.a} and {options.b}: are finished translations; search options need a run")
     inputs = [options.a, options.b, options.source, *options.reference]
     with open_outputs(inputs, json=options.json) as write:

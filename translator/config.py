@@ -102,6 +102,14 @@ class Config(RunOptions):
         )
 
 
+class UnknownOptionError(UserError):
+    """A group was given an option that its schema does not have."""
+
+    def __init__(self, key: str, names: list[str]) -> None:
+        super().__init__(f"{key}: unknown option; {did_you_mean(key, names)}")
+        self.key = key
+
+
 def option_names(schema: type) -> list[str]:
     return [option.name for option in fields(schema)]
 
@@ -213,7 +221,7 @@ def _merge(group: str, schema: type, node: DictConfig) -> Any:
     except ConfigKeyError as error:
         key = ".".join(part for part in (group, str(error.full_key)) if part)
         names = [f"{group}.{name}" if group else name for name in option_names(schema)]
-        raise UserError(f"{key}: unknown option; {did_you_mean(key, names)}") from error
+        raise UnknownOptionError(key, names) from error
     except OverflowError as error:
         raise UserError(f"{_first_overflow(group, node)}: too large a number") from error
     except ValidationError as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from translator.command import Parser, add_direction, exit_code, positive, whole_number
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
+from translator.schema.rerank import RerankOptions
 
 MOST_RESAMPLINGS = 1_000_000
 EPILOG = """
@@ -53,7 +54,9 @@ def parser() -> argparse.ArgumentParser:
     result.add_argument("--json", type=Path, metavar="FILE", help="write all figures; - is the standard output")
     result.add_argument("--device", default="auto", help="default: auto")
     result.add_argument("--threads", type=positive, metavar="N", help="CPU threads; default: torch's choice")
-    add_arguments(result.add_argument_group("search (default: as the run's configuration says)"), SearchOptions)
+    search = result.add_argument_group("search (default: as the run's configuration says)")
+    add_arguments(search, SearchOptions)
+    add_arguments(search, RerankOptions)
     return result
 
 

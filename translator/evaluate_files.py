@@ -20,6 +20,7 @@ from translator.runs.directory import find_weights
 from translator.runs.latest import resolve_run
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
+from translator.schema.rerank import RerankOptions
 
 
 def run(options: argparse.Namespace) -> None:
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--source: is needed to translate with --model")
     if options.gold_alignment and not options.model:
         raise UserError("--gold-alignment: needs --model, whose attention is scored")
-    if given(options, SearchOptions) and not options.model:
+    if search_options(options) and not options.model:
         raise UserError("--hypothesis: is a finished translation; search options need --model")
     if options.to and not options.model:
         raise UserError(f"--to {options.to}: is for --model; give the language of --hypothesis with --target-language")
@@ -75,6 +76,11 @@ def _outputs(
     return hypotheses, options.target_language or system.target_language, alignment
 
 
+def search_options(options: argparse.Namespace) -> dict[str, Any]:
+    """What the user asked for that is only about runs."""
+    return given(options, SearchOptions) | given(options, RerankOptions)
+
+
 def read_text(path: Path) -> list[str]:
     return list(read_lines(path))
 
@@ -85,8 +91,8 @@ class System:
     def __init__(self, runs: Sequence[Path], options: argparse.Namespace) -> None:
         if options.threads:
             torch.set_num_threads(options.threads)
-        with naming_flags(SearchOptions, "device", "to"):
-            self.translator = Translator.load(runs, options.device, to=options.to, **given(options, SearchOptions))
+        with naming_flags(SearchOptions, "device", "to"), naming_flags(RerankOptions):
+            self.translator = Translator.load(runs, options.device, to=options.to, **search_options(options))
         self.translator.keep_memory()
         self.target_language = self.translator.direction.target
 

@@ -23,7 +23,7 @@ With --rerank, other runs judge the hypotheses of the run's beam; their weights 
 def parser() -> argparse.ArgumentParser:
     result = Parser(
         prog="python -m translator.tune",
-        description="Chooses beam size, length penalty and stopping rule of a run on its own validation set.",
+        description="Chooses beam size, length penalty and, with --stop, stopping rule of a run on its validation set.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="X",
         help="exponents of the length penalty; default: 0 0.5 1 1.5",
     )
-    result.add_argument("--stop", choices=[stop.value for stop in Stop], nargs="+", help="default: first")
+    result.add_argument("--stop", choices=[stop.value for stop in Stop], nargs="+", help="default: the run's own rule")
     result.add_argument(
         "--rerank",
         action="append",

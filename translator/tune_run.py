@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     with locked_run(directory):
         config = load_file(directory.config)
         with naming_flags(SearchOptions):
-            wanted = (options.beam or BEAMS, options.stop or [Stop.first.value], options.alpha or ALPHAS)
+            wanted = (options.beam or BEAMS, options.stop or [config.decode.stop], options.alpha or ALPHAS)
             settings = list(grid(config.decode, *wanted))
         trials = []
         for trial in _trials(config, directory, settings, options):

@@ -166,15 +166,20 @@ def test_resuming_is_exact(both: Path, folder: Path) -> None:
         assert all(torch.equal(one[name], other[name]) for name in one)
     figures = [{**metrics(one)["validation"], "seconds": 0} for one in (both, path)]
     assert figures[0] == figures[1]
-    with pytest.raises(UserError, match=r"data\.directions: the run has both, now it would be None"):
+    with pytest.raises(UserError, match=r"data\.directions: the run has both, now it would be forward"):
         resume(path, "trainer.max_updates=60", "data.directions=forward")
 
 
-def test_a_run_starts_with_the_weights_and_the_loss_of_another(both: Path, folder: Path) -> None:
+def test_a_run_starts_with_the_weights_and_the_loss_of_another(
+    both: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Before its first update, its validation loss is the one that the other run ended with."""
     config = configuration(*settings(folder, f"init_from={both}", "tokenizer.vocab_size=350"))
     config = with_initial_tokenizer(config)
     assert (config.tokenizer.vocab_size, config.tokenizer.sampling) == (400, 0.1)
+    (warning,) = caplog.messages
+    assert warning.endswith("with the tokenizer of that run, tokenizer.vocab_size=400 instead of 350")
+    caplog.clear()
     data = prepare_data(config)
     torch.manual_seed(5)
     model = build_model(config.model, data.tokenizer.source_vocab_size, data.tokenizer.target_vocab_size)
@@ -189,6 +194,26 @@ def test_a_run_starts_with_the_weights_and_the_loss_of_another(both: Path, folde
     (direction,) = directions_of(config, data.tokenizer)
     assert str(direction) == "en-de"
     assert direction.tags == (data.tokenizer.tag_ids["<2de>"],)  # what the weights know
+    assert not [record for record in caplog.records if record.levelname == "WARNING"], "everything was taken over"
+
+
+def test_options_of_the_tokenizer_that_nobody_has_given_are_replaced_without_a_word(
+    both: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = configuration(*settings(folder, f"init_from={both}", "tokenizer.vocab_size=8000"))  # the default
+    assert with_initial_tokenizer(config).tokenizer.vocab_size == 400
+    assert not caplog.messages
+
+
+def test_a_model_that_mostly_begins_at_random_is_warned_of(
+    both: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    overrides = settings(folder, f"init_from={both}", "model.encoder_layers=9")
+    config = with_initial_tokenizer(configuration(*overrides))
+    take_over_weights(config, build_model(config.model, 400, 400))
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert warning.startswith(f"init_from={both}: most weights of this model begin at random; that run has model.")
+    assert "model.encoder_layers=1" in warning
 
 
 @pytest.mark.slow

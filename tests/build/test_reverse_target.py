@@ -159,7 +159,7 @@ def test_the_option_belongs_to_the_run(
         auto = replace(turned(config, is_turned), resume="auto")
         assert decide_resume(auto, Ranks()).resume == found
     resumed = replace(turned(config, False), resume=str(directory.path), run_dir=str(directory.path))
-    with pytest.raises(UserError, match=r"data\.reverse_target: the run has True, now it would be None"):
+    with pytest.raises(UserError, match=r"data\.reverse_target: the run has True, now it would be False"):
         claim_run_directory(resumed, data, model_for(config, data), Ranks())
     assert claim_run_directory(turned(resumed), data, model_for(config, data), Ranks()).path == directory.path
 

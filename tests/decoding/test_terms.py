@@ -1,12 +1,15 @@
 """Terms: files, matches in the source, how much of them has been written, and the `translate` command."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from support.fake_command import TranslateCommand
 from support.fake_models import ByteTokenizer
+from support.small_runs import make_small_run, write_corpora
 from support.spelled_pieces import FewPieces
+from translator.api import Translator
 from translator.decoding.term_progress import PieceTexts, RequiredTerms, leave_out
 from translator.decoding.term_requirements import NO_TERMS, Terminology
 from translator.decoding.terms import Term, TermList
@@ -139,6 +142,28 @@ def test_translate_with_terms(translate: TranslateCommand, tmp_path: Path) -> No
     assert (out.startswith(b"XY"), b"HUND" in out) == (True, True)
     err = translate("--terms", "terms.tsv", "--max-length-ratio", 0, "--max-length-extra", 3, stdin=b"a dog\n")[2]
     assert "Warning: line 1 has no room for hund within its maximum length" in err
+
+
+@pytest.mark.parametrize("model", ["transformer", "lstm"])
+def test_real_models_write_their_terms_whatever_the_other_lines_are(tmp_path: Path, model: str) -> None:
+    write_corpora(tmp_path)
+    run = make_small_run(tmp_path / "run", tmp_path, model)
+    (tmp_path / "terms").write_text("dogs\tHunde\nhouse\tHaus\nred\trot\n", encoding="utf-8")
+    lines = ["Two dogs run.", "A man reads a book in the snow.", "The house is red.", "Red dogs, red house!", "Anna"]
+    wanted = [["Hunde"], [], ["Haus", "rot"], ["Rot|rot", "Hunde", "rot", "Haus"], []]
+    options = {"terms": str(tmp_path / "terms"), "max_length_extra": 25, "num_hypotheses": 2}
+    translator = Translator.load(run, "cpu", **options)
+    together = translator.translate_fully(lines)
+    narrow = Translator.load(run, "cpu", **options, batch_tokens=1).translate_fully(lines)
+    for line, words, found, in_small_batch in zip(lines, wanted, together, narrow, strict=True):
+        (alone,) = translator.translate_fully([line])
+        for other in (alone, in_small_batch):
+            assert [output.text for output in other.outputs] == [output.text for output in found.outputs]
+            scores = [output.score for output in other.outputs]
+            assert scores == pytest.approx([output.score for output in found.outputs], rel=1e-4)
+        assert not found.terms_left_out
+        for output in found.outputs:
+            assert all(re.search(rf"\b({word})\b", output.text) for word in words)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from translator.kernels import consistency as kernel
 from translator.kernels.consistency import ConsistencySums, chunked_consistency
+from translator.training.objectives import consistency as objective
 from translator.training.objectives.consistency import consistency
 
 
@@ -64,14 +65,44 @@ def test_gradients_equal_finite_differences(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_the_reference_is_equal(use_reference: Callable[[], None], with_bias: bool) -> None:
+@pytest.mark.parametrize("chunk", [100, 16])  # all positions at once, or in parts
+def test_the_reference_is_equal(
+    use_reference: Callable[[], None], monkeypatch: pytest.MonkeyPatch, with_bias: bool, chunk: int
+) -> None:
     use_reference()
+    monkeypatch.setattr(objective, "_CHUNK", chunk)
     arguments = operands(37, with_bias)
     inputs = [tensor for tensor in arguments[:3] if tensor is not None]
     found, expected = consistency(*arguments, 0.1, 1.7), by_torch(*arguments, 0.1, 1.7)
     torch.testing.assert_close(tuple(found), tuple(expected))
     assert [part.requires_grad for part in found] == [True, False, False]
     torch.testing.assert_close(torch.autograd.grad(found.loss, inputs), torch.autograd.grad(expected.loss, inputs))
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_the_reference_never_keeps_the_logits_of_more_than_a_chunk(
+    monkeypatch: pytest.MonkeyPatch, precision: torch.dtype
+) -> None:
+    monkeypatch.setattr(objective, "_CHUNK", 16)
+    monkeypatch.setattr(objective, "use_kernels", lambda *operands: False)
+    states, weight, bias, targets = operands(50, with_bias=True, dtype=torch.float32)
+    sizes: list[int] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        sizes.append(tensor.numel())
+        return tensor
+
+    with (
+        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        torch.autocast("cpu", precision, enabled=precision is not torch.float32),
+    ):
+        sums = consistency(states, weight, bias, targets, 0.1, 1.7)
+    assert max(sizes, default=0) <= states.numel(), "logits are left to the backward pass"
+    sums.loss.backward()
+    assert max(sizes) <= 2 * 16 * 23
+    expected = torch.autograd.grad(by_torch(states, weight, bias, targets, 0.1, 1.7).loss, states)[0]
+    tolerance = 1e-4 if precision is torch.float32 else 0.2
+    torch.testing.assert_close(states.grad, expected, rtol=tolerance, atol=tolerance)
 
 
 def test_equal_passes_do_not_diverge() -> None:

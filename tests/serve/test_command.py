@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import socket
 import urllib.error
@@ -16,8 +17,9 @@ import pytest
 from support.servers import wait_until
 from support.warm_python import Program
 from translator.serve import launch
-from translator.serve.command import main
+from translator.serve.command import main, parser
 from translator.serve.running import address, listen
+from translator.serve.torch_model import TorchModel
 
 # A translation begins by making the file `begun` and ends once there is a file `go`.
 HELD_UP = """
@@ -112,6 +114,7 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], small_run: Pat
         (["--model", "RUN", "--model", "RUN"], "--model RUN: RUN translates en into de as well; give one model for"),
         (["--model", "RUN", "--api-keys", "nowhere"], "--api-keys nowhere: cannot be read (No such file or directory)"),
         (["--model", "RUN", "--int8"], "--int8: the torch engine computes in float32; use the ctranslate2 engine"),
+        (["--model", "RUN", "--rerank", "nowhere"], "--rerank nowhere: no such directory; give the directory of"),
         (["--model", "RUN", "--nbest", "9", "--beam", "2"], "--nbest 9: a beam of 2 cannot give more hypotheses"),
     ],
     ids=str,
@@ -142,6 +145,21 @@ def test_values_out_of_range_are_refused_before_anything_is_loaded(
         main(arguments)
     assert capsys.readouterr().err == f"translate-serve: {message}\n"
     assert Path("runs/latest") == launch.DEFAULT_MODEL
+
+
+def test_a_run_whose_judge_is_gone_is_served_without_reranking(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = shutil.copytree(small_run, tmp_path / "run")
+    record = {"rerank": {"judges": [{"run": "../gone", "weight": 1.0}], "length": 0.0}}
+    (run / "tuning.json").write_text(json.dumps(record), encoding="utf-8")
+    assert main(["--model", str(run), "--port", "0"]) == 2
+    assert "gone: no such directory; put it back, tune again with --rerank, or go on with --rerank none" in (
+        capsys.readouterr().err
+    )
+    (model,) = launch._load(parser().parse_args(["--model", str(run), "--rerank", "none", "--device", "cpu"]))
+    assert isinstance(model, TorchModel)
+    assert model.translator.reranker is None
 
 
 def test_a_missing_library_is_named_with_what_to_install() -> None:

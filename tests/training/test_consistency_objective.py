@@ -1,17 +1,29 @@
 """The consistency objective: two passes in one batch, additive over pairs, plain before its start and in evaluation."""
 
+import io
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from torch import Tensor
 from torch.nn import functional as F
 
 from support import contract_cases
 from support.configurations import configuration
-from support.training_toys import Stop, ToyModel, gradients, make_batch, make_model, make_trainer, same, stop_after
+from support.training_toys import (
+    CutByContent,
+    Stop,
+    ToyModel,
+    gradients,
+    make_batch,
+    make_model,
+    make_trainer,
+    same,
+    stop_after,
+)
 from support.training_toys import weights as weights_of
 from translator.build.checks import check_config
 from translator.data.batching import Batch
@@ -32,14 +44,6 @@ from translator.training.random_state import seed_everything
 from translator.training.updater import UpdateOutcome, Updater
 
 LATE = Moment(share_done=0.9)
-
-
-class CutByContent(ConsistencyLoss):
-    """Cuts every third piece of the vocabulary, so that what is cut does not depend on the batch it is in."""
-
-    def _kept(self, batch: Any) -> Kept:
-        sides = (batch.source, batch.target_in)
-        return Kept(*(torch.cat([torch.ones_like(ids, dtype=torch.bool), ids % 3 > 0]) for ids in sides))
 
 
 def two_passes(model: ToyModel, batch: Batch, weight: float, smoothing: float) -> dict[str, Tensor]:
@@ -172,6 +176,31 @@ def test_a_resumed_run_is_the_same_bit_for_bit(tmp_path: Path, monkeypatch: pyte
     assert same(weights_of(resumed.model), weights_of(whole.model))
 
 
+def test_its_parts_are_in_the_event_file(tmp_path: Path) -> None:
+    loss, calls = ConsistencyLoss(0.1, 2.0, cutoff=0.2, start=0.5), []
+
+    def recorded(model: Any, batch: Any, moment: Moment = LATE) -> LossOutput:
+        output = loss(model, batch, moment)
+        if model.training:
+            calls.append((moment.share_done, output))
+        return output
+
+    monitor = Monitor(tmp_path / "events", log_every=1, stream=io.StringIO())
+    make_trainer(tmp_path, loss=recorded, monitor=monitor, max_updates=6, validate_every=6).fit()
+    monitor.close()
+    events = EventAccumulator(str(tmp_path / "events"))
+    events.Reload()
+    shares = sorted({share for share, _ in calls})
+    for name, updates in (("nll", range(1, 7)), ("divergence", range(4, 7))):
+        found = {event.step: event.value for event in events.Scalars(f"train/{name}")}
+        assert list(found) == list(updates)
+        for update, value in found.items():
+            outputs = [output for share, output in calls if share == shares[update - 1]]
+            mean = sum(float(one.parts[name]) for one in outputs) / sum(one.num_tokens for one in outputs)
+            assert value == pytest.approx(mean, rel=1e-5)
+            assert value > 0
+
+
 def test_a_part_that_appears_later_is_averaged_over_its_own_updates() -> None:
     monitor = Monitor(None, log_every=100)
     for update, parts in ((1, {"nll": 10.0}), (2, {"nll": 20.0, "divergence": 6.0})):
@@ -225,3 +254,28 @@ def test_passes_that_cannot_differ_are_refused() -> None:
         check_config(configuration(*arguments))
     for change in ("optim.consistency.cutoff=0.1", "model.word_dropout=0.1", "model.dropout=0.2"):
         check_config(configuration(*arguments, change))
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["optim.consistency.weight=2"], "weight=2.0: is only used with optim.loss=consistency; set that, or"),
+        (["optim.consistency.cutoff=0.2"], r"cutoff=0.2: .*or optim\.consistency\.cutoff=0\.0"),
+        (["optim.consistency.start=0.5"], "start=0.5: is only used with optim.loss=consistency"),
+        (
+            ["optim.loss=consistency", "optim.consistency.start=0.9", "optim.consistency.ramp=0.5"],
+            "ramp=0.5: from start=0.9 on, the full weight would never be reached; give at most 0.1",
+        ),
+    ],
+)
+def test_options_without_effect_are_refused(overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=rf"optim\.consistency\.{message}"):
+        check_config(configuration(*overrides))
+    check_config(configuration(*overrides, "resume=runs/earlier"))  # which began when they were accepted
+
+
+def test_options_with_an_effect_are_accepted() -> None:
+    check_config(configuration("optim.consistency.weight=1"))
+    for start, ramp in ((0.9, 0.1), (0.7, 0.3), (0, 1)):
+        shares = [f"optim.consistency.start={start}", f"optim.consistency.ramp={ramp}"]
+        check_config(configuration("optim.loss=consistency", "optim.consistency.weight=2", *shares))

@@ -30,7 +30,7 @@ with connect("cpu", timeout_minutes=0.2 if mode == "slow" else 30) as ranks:
     ranks.wait_for_all()
     signals = StopSignals().__enter__()
     interruption = Interruption(signals, ranks)
-    trainer, losses = make_double_trainer(folder, ranks, interruption)
+    trainer, losses = make_double_trainer(folder, ranks, interruption, consistency=mode == "consistency")
     collect, translate = trainer.updater.collect, trainer.validator.translate_lines
 
     def translate_for_long(lines):
@@ -76,8 +76,8 @@ def without_time(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.items() if key != "seconds"} for entry in history]
 
 
-def assert_like_one_process(folder: Path, skipped: int = 0) -> None:
-    trainer, expected = make_double_trainer(folder / "one", Ranks())
+def assert_like_one_process(folder: Path, skipped: int = 0, *, consistency: bool = False) -> None:
+    trainer, expected = make_double_trainer(folder / "one", Ranks(), consistency=consistency)
     expected_history = without_time(trainer.fit().progress.history)
     losses, history, stored = json.loads((folder / "result.json").read_text())
     assert losses == pytest.approx(expected[skipped:], rel=1e-12)
@@ -93,6 +93,15 @@ def test_two_ranks_with_half_the_batch_each_learn_what_one_learns(tmp_path: Path
     results = run_two("train", tmp_path)
     assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
     assert_like_one_process(tmp_path)
+
+
+@pytest.mark.slow
+def test_consistency_is_the_same_on_two_ranks(tmp_path: Path) -> None:
+    results = run_two("consistency", tmp_path)
+    assert [result.returncode for result in results] == [0, 0], results[0].stderr + results[1].stderr
+    assert_like_one_process(tmp_path, consistency=True)
+    with pytest.raises(AssertionError):
+        assert_like_one_process(tmp_path)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from translator.report.material import HeldOut
 from translator.runs.directions import Direction
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
+from translator.schema.rerank import NONE
 
 WITHOUT_CORPORA = "figures that need the run's corpora are left out or come from the package"
 
@@ -67,7 +68,7 @@ def load_trained_run(option: str, path: Path | None, kind: str) -> TrainedRun | 
         return None
     try:
         folder = resolve_run(path)
-        translator = Translator.load(folder, "cpu")
+        translator = Translator.load(folder, "cpu", rerank=[NONE])
     except UserError as error:
         raise UserError(f"{option} {error}") from error
     config = load_file(RunDirectory(folder).config)

@@ -3,11 +3,12 @@
 import os
 
 from translator.build.preflight import check_memory
-from translator.config import Config
+from translator.config import AUTO, Config
 from translator.devices import choose_device
 from translator.errors import require
 from translator.evaluation.metrics import quick_metrics
 from translator.schema.checks import did_you_mean
+from translator.schema.training import Consistency
 from translator.training.distributed import local_rank
 from translator.training.objectives import objective_names
 
@@ -55,10 +56,17 @@ def _check_compilation(config: Config) -> None:
 
 
 def _check_consistency(config: Config) -> None:
-    rates = [value for name, value in vars(config.model).items() if name.endswith("dropout")]
-    require(
-        config.optim.loss != "consistency" or config.optim.consistency.cutoff > 0 or any(rate > 0 for rate in rates),
-        "optim.loss",
-        "consistency",
-        "without dropout both passes are the same; set model.dropout or optim.consistency.cutoff above 0",
-    )
+    options, rates = config.optim.consistency, [v for k, v in vars(config.model).items() if k.endswith("dropout")]
+    if config.optim.loss == "consistency":
+        remedy = "without dropout both passes are the same; set model.dropout or optim.consistency.cutoff above 0"
+        require(options.cutoff > 0 or any(rate > 0 for rate in rates), "optim.loss", "consistency", remedy)
+    if config.resume not in (False, AUTO):
+        return  # what follows used to be accepted, and a run goes on as it began
+    defaults = vars(Consistency())
+    for name, value in vars(options).items():
+        remedy = f"is only used with optim.loss=consistency; set that, or optim.consistency.{name}={defaults[name]}"
+        is_used = config.optim.loss == "consistency" or value == defaults[name]
+        require(is_used, f"optim.consistency.{name}", value, remedy)
+    remaining = 1 - options.start
+    remedy = f"from start={options.start:g} on, the full weight would never be reached; give at most {remaining:g}"
+    require(options.ramp <= remaining + 1e-9, "optim.consistency.ramp", options.ramp, remedy)

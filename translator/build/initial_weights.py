@@ -13,6 +13,7 @@ from translator.models.base import Seq2Seq
 from translator.runs.directory import RunDirectory, find_weights
 from translator.runs.latest import resolve_run
 from translator.runs.weights import collect_weights, read_tensors_and_checksum
+from translator.schema.data import TokenizerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +48,10 @@ class TakenOver:
         return "\n".join(lines)
 
     @property
+    def is_most(self) -> bool:
+        return len(self.taken) * 2 >= self._num_own
+
+    @property
     def _num_own(self) -> int:
         return len(self.taken) + len(self.missing) + len(self.of_other_shape)
 
@@ -70,8 +75,16 @@ def with_initial_tokenizer(config: Config) -> Config:
             f"init_from={config.init_from}: leads to another run as soon as this one has begun; name the run itself, "
             f"init_from={run.path}"
         )
-    theirs = load_file(run.config).tokenizer
-    return replace(config, tokenizer=replace(theirs, sampling=config.tokenizer.sampling))
+    theirs = replace(load_file(run.config).tokenizer, sampling=config.tokenizer.sampling)
+    defaults = vars(TokenizerConfig())
+    replaced = [
+        f"tokenizer.{name}={value} instead of {getattr(config.tokenizer, name)}"
+        for name, value in vars(theirs).items()
+        if getattr(config.tokenizer, name) not in (value, defaults[name])  # so it was asked for
+    ]
+    if replaced:
+        logger.warning("init_from=%s: with the tokenizer of that run, %s", config.init_from, ", ".join(replaced))
+    return replace(config, tokenizer=theirs)
 
 
 def tokenizer_folder(config: Config) -> Path | None:
@@ -119,7 +132,10 @@ def take_over_weights(config: Config, model: Seq2Seq) -> TakenOver | None:
     for name in taken:
         own[name].copy_(theirs[name])
     logger.info("%s", found.describe())
-    is_reversed = load_file(run.config).data.reverse_target
+    their_config = load_file(run.config)
+    if not found.is_most:
+        logger.warning("%s", _why_so_little(config, their_config, found))
+    is_reversed = their_config.data.reverse_target
     if is_reversed != config.data.reverse_target:
         logger.warning(
             "init_from=%s: was trained with data.reverse_target=%s, so its decoder has to learn the other order; to go "
@@ -127,6 +143,13 @@ def take_over_weights(config: Config, model: Seq2Seq) -> TakenOver | None:
             *(config.init_from, str(is_reversed).lower()),
         )
     return found
+
+
+def _why_so_little(config: Config, their_config: Config, found: TakenOver) -> str:
+    theirs, ours = vars(their_config.model), vars(config.model)
+    different = [f"model.{name}={value}" for name, value in theirs.items() if ours.get(name) != value]
+    reason = f"; that run has {_listed(different)}" if different else ""
+    return f"init_from={config.init_from}: most weights of this model begin at random{reason}"
 
 
 def _shape(tensor: torch.Tensor) -> str:

@@ -31,6 +31,7 @@ from translator.schema.data import DemoDataConfig, Directions, TextDataConfig
 from translator.schema.decode import TUNED
 from translator.training.distributed import Ranks, num_restarts
 
+_UNUSED_WAYS = {"data.directions": str(Directions.forward), "data.reverse_target": False}  # not in identities
 _NEW_OPTIONS = (("word_dropout", 0.0),)  # of models, with the values that change nothing: earlier runs do not have them
 
 
@@ -143,7 +144,7 @@ def _claim_on_first_rank(config: Config, data: PreparedData, model: Seq2Seq, ini
     path = Path(config.run_dir) if config.run_dir else _new_folder(config)
     directory = RunDirectory(path)
     if config.resume:
-        directory.check_resumable(identity)
+        directory.check_resumable(identity, _UNUSED_WAYS)
         Tokenizer.load(directory.tokenizer)  # not needed for training, but needed to use the run
     else:
         reports = data.reports()

@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ _PACKAGES = ("torch", "numpy", "sentencepiece", "datasets", "sacrebleu", "safete
 
 
 class RunDirectory:
-    """One self-contained folder; `translate --model DIR` needs nothing else."""
+    """One self-contained folder; `translate --model DIR` needs nothing else but the judges that `tune` has stored."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -131,8 +131,12 @@ class RunDirectory:
             raise UserError(f"resume={self.path}: no run is there (manifest.json is missing); give the folder of a run")
         self.read_manifest()
 
-    def check_resumable(self, identity: dict[str, Any]) -> None:
-        """Refuses to continue with another corpus, tokenizer or architecture, and names the first differences."""
+    def check_resumable(self, identity: dict[str, Any], defaults: Mapping[str, Any] | None = None) -> None:
+        """Refuses to continue with another corpus, tokenizer or architecture, and names the first differences.
+
+        `defaults` are shown for what only one of the two identities has.
+        """
+        defaults = defaults or {}
         self.check_is_run()
         with explain_damage(self.manifest):
             before, now = flatten(self.read_manifest()["identity"]), flatten(identity)
@@ -140,7 +144,8 @@ class RunDirectory:
         if changed:
             shown = changed[:_SHOWN_DIFFERENCES]
             differences = [
-                f"{key}: the run has {_shortened(before.get(key))}, now it would be {_shortened(now.get(key))}"
+                f"{key}: the run has {_shortened(before.get(key, defaults.get(key)))}, now it would be "
+                f"{_shortened(now.get(key, defaults.get(key)))}"
                 for key in shown
             ]
             if len(changed) > len(shown):

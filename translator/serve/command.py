@@ -7,6 +7,7 @@ from pathlib import Path
 from translator.command import Parser, exit_code, positive
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import add_arguments
+from translator.schema.rerank import RerankOptions
 from translator.schema.serve import ServerOptions
 
 EPILOG = """
@@ -39,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     add_arguments(result.add_argument_group("server and limits"), ServerOptions, show_defaults=True)
     search = result.add_argument_group("search (default: as the run's configuration says)")
     add_arguments(search, SearchOptions)
+    add_arguments(search, RerankOptions)
     machine = result.add_argument_group("input and machine")
     machine.add_argument("--split-sentences", action="store_true", help="translate the sentences of a line one by one")
     machine.add_argument(

@@ -12,6 +12,7 @@ from translator.export.extras import load
 from translator.export.folder import DESCRIPTION, TRANSLATION
 from translator.schema.decode import SearchOptions
 from translator.schema.flags import given, naming_flags
+from translator.schema.rerank import NONE, RerankOptions
 from translator.schema.serve import ServerOptions
 from translator.serve.application import application
 from translator.serve.keys import ApiKeys
@@ -54,7 +55,7 @@ def _load(options: argparse.Namespace) -> list[Model]:
     models: list[Model] = []
     folder_of: dict[tuple[str, str], Path] = {}
     for folder in options.model or [DEFAULT_MODEL]:
-        with naming_flags(SearchOptions, "device", "engine", "int8"):
+        with naming_flags(SearchOptions, "device", "engine", "int8"), naming_flags(RerankOptions):
             found = [_load_exported(folder, options)] if is_exported(folder) else _load_run(folder, options)
         for model in found:
             languages = model.source, model.target
@@ -73,7 +74,7 @@ def _load_run(folder: Path, options: argparse.Namespace) -> Sequence[Model]:
 
     if options.threads:
         set_threads(options.threads)
-    search = given(options, SearchOptions)
+    search = given(options, SearchOptions) | given(options, RerankOptions)
     return load_models(folder, options.device, engine=options.engine, int8=options.int8, options=search)
 
 
@@ -81,6 +82,8 @@ def _load_exported(folder: Path, options: argparse.Namespace) -> Model:
     module = load("translator.serve.exported_model", f"--model {folder}", "fast")
     if options.device not in ("auto", "cpu"):
         raise UserError(f"--device {options.device}: an exported model runs on the CPU; give a run, or --device cpu")
+    if given(options, RerankOptions).get("rerank", [NONE]) != [NONE]:
+        raise UserError(f"--rerank: {folder} is an exported model, whose translations cannot be reranked; give its run")
     model: Model = module.ExportedModel(
         folder, num_threads=options.threads, int8=options.int8, options=given(options, SearchOptions)
     )

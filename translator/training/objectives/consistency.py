@@ -15,6 +15,7 @@ passes would be the same: the loss is then the plain one, of one pass, and can b
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from translator.kernels.choice import use_kernels
 from translator.kernels.consistency import ConsistencySums, chunked_consistency
@@ -22,6 +23,10 @@ from translator.models.base import Kept, Seq2Seq
 from translator.schema.training import OptimConfig
 from translator.training.interfaces import NO_MOMENT, LossOutput, Moment, TrainingBatch
 from translator.training.objectives.cross_entropy import CrossEntropy, real_positions
+
+# Positions of each pass whose logits are in memory at once, several times over. In the backward pass they are computed
+# again, which is a third more work for this projection.
+_CHUNK = 1_024
 
 
 def build(options: OptimConfig) -> "ConsistencyLoss":
@@ -89,6 +94,25 @@ def consistency(
     """The loss and its parts, each summed over the positions."""
     if use_kernels(states, weight):
         return chunked_consistency(states, weight, bias, targets, label_smoothing, divergence_weight)
+
+    def sums(states: Tensor, targets: Tensor) -> ConsistencySums:
+        return _sums(states, weight, bias, targets, label_smoothing, divergence_weight)
+
+    if len(targets) <= _CHUNK:
+        return sums(states, targets)
+    chunks = zip(states.split(_CHUNK, dim=1), targets.split(_CHUNK), strict=True)
+    found = [checkpoint(sums, *chunk, use_reentrant=False, preserve_rng_state=False) for chunk in chunks]
+    return ConsistencySums(*(torch.stack(parts).sum() for parts in zip(*found, strict=True)))
+
+
+def _sums(
+    states: Tensor,  # (2, N, D)
+    weight: Tensor,  # (V, D)
+    bias: Tensor | None,  # (V,)
+    targets: Tensor,  # (N,)
+    label_smoothing: float,
+    divergence_weight: float,
+) -> ConsistencySums:
     log_probs = F.linear(states, weight, bias).log_softmax(-1, dtype=_at_least_single(states))  # (2, N, V)
     nll = -log_probs.gather(2, targets.expand(2, -1).unsqueeze(2)).sum() / 2
     smooth = -log_probs.mean(-1).sum() / 2
