@@ -15,6 +15,7 @@ import pytest
 
 from support.servers import wait_until
 from support.warm_python import Program
+from translator.errors import UserError
 from translator.serve import launch
 from translator.serve.command import main
 from translator.serve.running import address, listen
@@ -103,6 +104,12 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], small_run: Pat
         f"translate-serve: --port {port}: cannot listen on 127.0.0.1 (Address already in use); give another port, or 0 "
         "for any free one\n"
     )
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "name.invalid"])  # reserved: no machine has them
+def test_an_address_of_another_machine(host: str) -> None:
+    with pytest.raises(UserError, match=rf"^--host {host}: no such address \(.+\); give one of this machine$"):
+        listen(host, 0)
 
 
 @pytest.mark.parametrize(
