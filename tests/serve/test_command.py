@@ -1,5 +1,6 @@
 """`translate-serve` as a process: what it refuses to start with, and how signals end it."""
 
+import http.client
 import json
 import re
 import signal
@@ -38,6 +39,7 @@ torch_model.TorchModel.translate = held_up
 from translator.serve.command import main
 sys.exit(main())
 """
+STREAM = {"text": "A man reads. A dog runs.", "source": "en", "target": "de", "stream": True}
 
 
 @contextmanager
@@ -71,6 +73,26 @@ def test_the_first_signal_answers_what_was_accepted(small_run: Path, tmp_path: P
         wait_until(lambda: refuses(port))
         (tmp_path / "go").touch()
         assert accepted.result()[0] == 200
+        assert program.wait(60) == 0
+        assert "Traceback" not in program.messages()
+
+
+@pytest.mark.slow
+def test_the_first_signal_lets_a_stream_end(small_run: Path, tmp_path: Path) -> None:
+    with started(small_run, tmp_path) as (program, url):
+        port = int(url.rpartition(":")[2])
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        client.request("POST", "/v1/translate", json.dumps(STREAM), {"Content-Type": "application/json"})
+        answer = client.getresponse()
+        assert answer.readline() == b"event: start\n"  # it has begun
+        wait_until((tmp_path / "begun").exists)
+        program.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses(port))
+        (tmp_path / "go").touch()
+        rest = answer.read().decode()
+        names = [line.removeprefix("event: ") for line in rest.split("\n") if line.startswith("event: ")]
+        assert names == ["sentence", "sentence", "end"]
+        assert rest.endswith("\n\n")
         assert program.wait(60) == 0
         assert "Traceback" not in program.messages()
 
