@@ -130,7 +130,9 @@
     const plot = panel.querySelector(".plot");
     panel.open = state.open.includes(name);
     if (!panel.open) return;
-    if (isOnline && !lines[line].wanted.includes(needOf(name))) plot.replaceChildren(make("p", { class: "facts" }, "…")); // still loading
+    const isLoading = isOnline && !lines[line].wanted.includes(needOf(name));
+    plot.style.minHeight = isLoading ? `${plot.offsetHeight}px` : ""; // so that the page does not jump
+    if (isLoading) plot.replaceChildren(make("p", { class: "facts" }, "…"));
     else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
     else if (name === "beam") Beam.draw(plot, segment.beam, segment.reverse_target);
     else drawHeads(plot, segment, rank);
