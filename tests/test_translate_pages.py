@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from support.fake_command import TranslateCommand
 from support.fake_models import ByteTokenizer, CopyModel
@@ -51,6 +53,23 @@ def test_a_page_that_is_full_still_has_all_maps(tmp_path: Path, monkeypatch: pyt
     assert 0 < len(data) < 6
     assert f"only the first {len(data)} of 6 lines" in pages.note
     assert (tmp_path / "small/maps.html").read_text(encoding="utf-8").count("<table>") == 6
+
+
+def test_images_of_an_earlier_run_are_removed_and_those_of_others_are_not(
+    translate: TranslateCommand, tmp_path: Path
+) -> None:
+    (tmp_path / "long.txt").write_text("one\ntwo\nthree\n", encoding="utf-8")
+    (tmp_path / "short.txt").write_text("four\n", encoding="utf-8")
+    assert translate("long.txt", "-o", "out", "--attention", "maps")[0] == 0
+    maps = tmp_path / "maps"
+    shutil.copy(maps / "000002.png", maps / "kept.png")
+    Figure().savefig(maps / "000009.png")
+    for name in ("000003-1.png", "notes.txt"):
+        (maps / name).write_bytes(b"mine")
+    assert translate("short.txt", "-o", "out", "--attention", "maps")[0] == 0
+    others = ["000003-1.png", "000009.png", "kept.png", "notes.txt"]
+    assert sorted(path.name for path in maps.iterdir()) == sorted(["000001.png", *others, "index.html", "maps.html"])
+    assert (maps / "notes.txt").read_bytes() == (maps / "000003-1.png").read_bytes() == b"mine"
 
 
 def test_several_files_each_have_their_own_pages(translate: TranslateCommand, tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ def _add_output_options(group: "argparse._ArgumentGroup") -> None:
         "--attention",
         type=Path,
         metavar="DIR",
-        help="write an interactive page of the translations (index.html) and attention maps (PNGs, maps.html); "
-        "several files each get a folder of their own inside it",
+        help="write an interactive page of the translations (index.html) and attention maps (PNGs, maps.html), in "
+        "place of earlier ones; several files each get a folder of their own inside it",
     )
     group.add_argument("--resume", action="store_true", help="continue an output that was interrupted")
     group.add_argument("--stream", action="store_true", help="answer every line as soon as it arrives")

@@ -115,6 +115,17 @@ def test_heads_average_to_the_map_that_aligns(translator: Translator) -> None:
     assert weights.sum(-1) == pytest.approx(torch.ones(sizes[:3]), abs=2e-2)
 
 
+def test_heads_are_those_of_the_hypothesis_asked_for(translator: Translator) -> None:
+    for rank, shown in ((0, 0), (1, 1), (9, 2)):
+        seen = inspect_line(
+            translator, "The house is red.", num_hypotheses=3, need_heads=True, heads_rank=rank, need_beam=True
+        )
+        (segment,) = seen["segments"]
+        assert segment["heads"]["rank"] == shown
+        mean = torch.tensor(segment["heads"]["weights"]).mean((0, 1))
+        assert mean == pytest.approx(torch.tensor(segment["hypotheses"][shown]["attention"]), abs=2e-3)
+
+
 def test_a_prefix_is_kept_and_the_rest_translated_again(translator: Translator) -> None:
     line = "A man reads a book."
     (expected,) = translator.translate_fully([line], prefixes=["Zwei Hunde"])

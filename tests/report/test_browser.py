@@ -138,8 +138,9 @@ def test_light_and_dark(page: Any) -> None:
     dark = background(page)
     assert light == "rgb(255, 255, 255)"
     assert dark != light
-    assert page.get_attribute("#theme", "aria-pressed") == "true"
+    assert page.inner_text("#theme") == "Light mode"  # what it changes to
     page.click("#theme")
+    assert page.inner_text("#theme") == "Dark mode"
     assert background(page) == light
     page.emulate_media(color_scheme="dark")
     page.evaluate("delete document.documentElement.dataset.theme")

@@ -2,22 +2,23 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.servers import RunningServer
+from support.servers import RunningServer, running
 from translator import Translator
-from translator.errors import Interrupted
+from translator.errors import Interrupted, OptionError
 from translator.schema.decode import SearchOptions
 from translator.serve.batcher import Batcher, QueueFullError
 from translator.serve.jobs import Job, Task
 from translator.serve.metrics import Metrics
 from translator.serve.models import Candidate, Details, Prefix, Result
 from translator.serve.refusals import Refusal
+from translator.serve.torch_model import load_models
 
 TEXTS = [
     "A man reads a book.", "", "Two dogs run through the snow.", "猫", "The house is red.\n\nAnna has 12 cats.",
@@ -92,27 +93,58 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
+ENGINES = [("torch", False), ("ctranslate2", False), ("ctranslate2", True), ("auto", False)]
+
+
+@pytest.fixture(scope="module", params=ENGINES, ids=lambda engine: f"{engine[0]}{'-int8' * engine[1]}")
+def engine(request: pytest.FixtureRequest) -> dict[str, Any]:
+    name, int8 = request.param
+    if name != "torch":
+        pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed")
+    return {"engine": name, "int8": int8}
+
+
+@pytest.fixture(scope="module")
+def engine_server(small_run: Path, engine: dict[str, Any]) -> Iterator[RunningServer]:
+    (model,) = load_models(small_run, "cpu", **engine, options={})
+    assert engine["engine"] == "torch" or "ctranslate2" in model.description
+    with running([model]) as started:
+        yield started
+
+
+def body_of(text: str, options: dict[str, Any]) -> dict[str, Any]:
+    return {"text": text, "target": "de", "source": "en", "split_sentences": False, "options": options}
+
+
 def test_every_client_gets_what_translate_gives_whatever_its_neighbours(
-    model_server: RunningServer, small_run: Path
+    engine_server: RunningServer, engine: dict[str, Any], small_run: Path
 ) -> None:
-    expected = {}
+    expected: dict[tuple[int, str], str] = {}
+    refused: dict[int, OptionError] = {}
     for number, options in enumerate(OPTIONS):
-        translator = Translator.load(small_run, "cpu", **options)
+        try:
+            translator = Translator.load(small_run, "cpu", **engine, **options)
+        except OptionError as error:
+            refused[number] = error
+            continue
         expected |= {(number, text): "\n".join(translator.translate(text.split("\n"))) for text in TEXTS}
 
     def ask(case: tuple[int, str]) -> str:
         number, text = case
-        body = {"text": text, "target": "de", "split_sentences": False, "options": OPTIONS[number]}
         if number:
-            return str(model_server.post("/v1/translate", body).json["text"])
-        return str(model_server.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"])
+            return str(engine_server.post("/v1/translate", body_of(text, OPTIONS[number])).json["text"])
+        return str(engine_server.post("/translate", {"q": text, "source": "en", "target": "de"}).json["translatedText"])
 
-    cases = [(number, text) for text in TEXTS for number in range(len(OPTIONS))]
-    before = model_server.metric("batch_requests_count")
+    cases = list(expected)
+    assert len(cases) >= 3 * len(TEXTS)
+    before = engine_server.metric("batch_requests_count")
     with ThreadPoolExecutor(16) as clients:
         answers = list(clients.map(ask, cases))
     assert answers == [expected[case] for case in cases]
-    assert model_server.metric("batch_requests_count") - before < len(cases), "some were translated together"
+    assert engine_server.metric("batch_requests_count") - before < len(cases), "some were translated together"
+    for number, mistake in refused.items():  # the server refuses what `translate` refuses
+        answer = engine_server.post("/v1/translate", body_of("a", OPTIONS[number]))
+        assert (answer.status, answer.json["error"]) == (400, f"options.{mistake.option}: {mistake.remedy}")
 
 
 def test_lines_of_several_requests_share_a_batch_and_a_long_text_does_not_hold_up_a_short_one() -> None:

@@ -1,5 +1,6 @@
 """`translate-serve` as a process: what it refuses to start with, and how signals end it."""
 
+import http.client
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 from support.servers import wait_until
 from support.warm_python import Program
+from translator.errors import UserError
 from translator.serve import launch
 from translator.serve.command import main, parser
 from translator.serve.running import address, listen
@@ -39,6 +41,7 @@ torch_model.TorchModel.translate = held_up
 from translator.serve.command import main
 sys.exit(main())
 """
+STREAM = {"text": "A man reads. A dog runs.", "source": "en", "target": "de", "stream": True}
 
 
 @contextmanager
@@ -76,6 +79,26 @@ def test_the_first_signal_answers_what_was_accepted(small_run: Path, tmp_path: P
         assert "Traceback" not in program.messages()
 
 
+@pytest.mark.slow
+def test_the_first_signal_lets_a_stream_end(small_run: Path, tmp_path: Path) -> None:
+    with started(small_run, tmp_path) as (program, url):
+        port = int(url.rpartition(":")[2])
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        client.request("POST", "/v1/translate", json.dumps(STREAM), {"Content-Type": "application/json"})
+        answer = client.getresponse()
+        assert answer.readline() == b"event: start\n"  # it has begun
+        wait_until((tmp_path / "begun").exists)
+        program.send_signal(signal.SIGTERM)
+        wait_until(lambda: refuses(port))
+        (tmp_path / "go").touch()
+        rest = answer.read().decode()
+        names = [line.removeprefix("event: ") for line in rest.split("\n") if line.startswith("event: ")]
+        assert names == ["sentence", "sentence", "end"]
+        assert rest.endswith("\n\n")
+        assert program.wait(60) == 0
+        assert "Traceback" not in program.messages()
+
+
 def refuses(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port)).close()
@@ -105,6 +128,12 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], small_run: Pat
         f"translate-serve: --port {port}: cannot listen on 127.0.0.1 (Address already in use); give another port, or 0 "
         "for any free one\n"
     )
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "2001:db8::1", "name.invalid"])  # reserved: no machine has them
+def test_an_address_of_another_machine(host: str) -> None:
+    with pytest.raises(UserError, match=rf"^--host {host}: no such address \(.+\); give one of this machine$"):
+        listen(host, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """DeepL's interface, with DeepL's own client."""
 
+import re
+from typing import Any
+
 import deepl
 import pytest
 
@@ -34,15 +37,62 @@ def test_languages_and_usage(client: deepl.Translator, server: RunningServer) ->
     assert after.limit == NO_LIMIT
 
 
-def test_what_would_change_the_translation_is_refused_by_name(client: deepl.Translator) -> None:
-    assert "formality" in REFUSED
-    with pytest.raises(deepl.DeepLException, match="formality: not available"):
-        client.translate_text("a", target_lang="DE", formality="less")
-    client.translate_text("a", target_lang="DE", formality="prefer_less", context="b")
-    with pytest.raises(deepl.DeepLException, match="no model translates into it"):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"formality": "less"}, "formality: not available on this server; leave it out"),
+        ({"ignore_tags": ["x"]}, "ignore_tags: not available on this server; leave it out"),
+        ({"splitting_tags": "p,td"}, "splitting_tags: not available on this server; leave it out"),
+        ({"non_splitting_tags": ["b"]}, "non_splitting_tags: not available on this server; leave it out"),
+        ({"outline_detection": False}, "outline_detection: must be true on this server; leave it out"),
+        ({"tag_handling": "xml"}, "tag_handling: must be"),
+    ],
+    ids=str,
+)
+def test_what_would_change_the_translation_is_refused_by_name(
+    client: deepl.Translator, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(deepl.DeepLException, match=f"message: {re.escape(message)}"):
+        client.translate_text("a", **{"target_lang": "DE", "tag_handling": "html"} | options)
+
+
+def test_every_name_on_the_list_is_refused(server: RunningServer) -> None:
+    for name in REFUSED:
+        answer = server.post("/v2/translate", {"text": ["a"], "target_lang": "DE", name: "x"})
+        assert (answer.status, answer.json["error"]) == (400, f"{name}: not available on this server; leave it out")
+
+
+def test_hints_and_defaults_make_no_difference(client: deepl.Translator) -> None:
+    found = client.translate_text(
+        "<p>a</p> b.",
+        target_lang="DE",
+        source_lang="EN",
+        tag_handling="html",
+        tag_handling_version="v2",
+        formality="prefer_less",
+        context="b",
+        preserve_formatting=True,
+        outline_detection=True,
+        ignore_tags=[],
+        model_type="quality_optimized",
+    )
+    assert str(found) == "<p>A</p> B."
+
+
+def test_the_target_is_called_what_the_request_calls_it(client: deepl.Translator, server: RunningServer) -> None:
+    with pytest.raises(deepl.DeepLException, match="target_lang: JA: no model translates into it"):
         client.translate_text("a", target_lang="JA")
-    with pytest.raises(deepl.DeepLException, match="tag_handling: must be"):
-        client.translate_text("a", target_lang="DE", tag_handling="xml")
+    own = server.post("/v1/translate", {"text": "a", "target": "ja"})
+    assert own.json["error"].startswith("target: ja: no model translates into it")
+
+
+def test_billed_characters_are_there_on_request(server: RunningServer) -> None:
+    body = {"text": ["a dog", "Hühner"], "target_lang": "DE", "source_lang": "EN"}
+    assert [set(one) for one in server.post("/v2/translate", body).json["translations"]] == [
+        {"detected_source_language", "text"}
+    ] * 2
+    asked = server.post("/v2/translate", body | {"show_billed_characters": True}).json["translations"]
+    assert [one["billed_characters"] for one in asked] == [5, 6]
 
 
 def test_sentences_are_split_on_request() -> None:

@@ -61,6 +61,22 @@ def test_the_language_of_each_text_is_detected_among_those_with_a_model(server: 
     assert answer["translatedText"] == [german.upper(), english.upper()]
 
 
+def test_markup_does_not_decide_about_the_language() -> None:
+    address = "https://www.beispiel.de/die-katze-und-der-hund-schlafen-nicht"
+    document = f'<p class="die das nicht"><a href="{address}" title="nicht wahr">The cat.</a></p>'
+    swapped = document.replace("The cat.", "Die Katze ist nicht da.").replace(address, "/the-cat-and-the-dog-sleep")
+    with running([copier("en", "fr"), copier("de", "fr")]) as both:
+        body = {"q": [document, swapped], "source": "auto", "target": "fr"}
+        found = both.post("/translate", body | {"format": "html"}).json
+        assert [one["language"] for one in found["detectedLanguage"]] == ["en", "de"]
+        assert found["translatedText"][0] == document.replace("The cat.", "THE CAT.")
+        asked = {"text": [document], "target_lang": "FR", "tag_handling": "html"}
+        assert both.post("/v2/translate", asked).json["translations"][0]["detected_source_language"] == "EN"
+        as_text = both.post("/translate", body).json["detectedLanguage"][0]
+        assert as_text["language"] == "de", "as text, all of it counts"
+        assert both.post("/detect", {"q": document}).json[0] == as_text
+
+
 def test_tags_of_html_stay(server: RunningServer) -> None:
     document = '<p class="a">one</p><p><b>two &amp; 3</b>.</p>\n<script>let a = "b"</script><p translate="no">4</p>'
     answer = server.post("/translate", {"q": document, "source": "en", "target": "de", "format": FORMATS[1]})
@@ -75,7 +91,7 @@ def test_tags_of_html_stay(server: RunningServer) -> None:
     deep = "<i>a " * 51 + "</i>" * 51
     refused = server.post("/translate", {"q": deep, "source": "en", "target": "de", "format": "html"})
     assert refused.status == 400
-    assert refused.json["error"].startswith("format: html with more than 50 inline elements")
+    assert refused.json["error"].startswith("the HTML has more than 50 inline elements")
 
 
 def test_the_real_client_gets_html_back(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,12 @@ CASES: list[tuple[str, str, Any, int]] = [
     ("get", "/v2/languages?type=target", None, 200),
     ("get", "/v2/languages?type=other", None, 400),
     ("get", "/v2/usage", None, 200),
-    ("post", "/v1/translate", {"text": "One. Two.", "nbest": 2, "details": {"heads": True, "beam": True}}, 200),
+    (
+        "post",
+        "/v1/translate",
+        {"text": "One. Two.", "nbest": 2, "details": {"heads": True, "heads_rank": 1, "beam": True}},
+        200,
+    ),
     ("post", "/v1/translate", {"text": "One. Two.", "stream": True}, 200),
     ("post", "/v1/translate", {}, 400),
     ("get", "/", None, 200),

@@ -48,15 +48,21 @@ def test_a_prefix_begins_the_translation(model_server: RunningServer, small_run:
 def test_details_are_those_of_the_inspection(model_server: RunningServer, small_run: Path) -> None:
     translator = Translator.load(small_run, "cpu", num_hypotheses=2)
     translator.split_sentences = True
-    details = {"heads": True, "beam": True, "runners_up": 2}
+    details = {"heads": True, "heads_rank": 1, "beam": True, "runners_up": 2}
     answer = ask(model_server, text="A man reads. A dog.", nbest=2, details=details, prefix=["", "Ein"])
     expected = inspect_line(
-        translator, "A man reads. A dog.", prefix=["", "Ein"], num_runners_up=2, need_heads=True, need_beam=True
+        translator,
+        "A man reads. A dog.",
+        prefix=["", "Ein"],
+        num_runners_up=2,
+        need_heads=True,
+        heads_rank=1,
+        need_beam=True,
     )
     (sentence,) = answer["sentences"]
     assert sentence["details"] == json.loads(json.dumps(expected))
     assert answer["text"] == expected["text"]
-    assert len(expected["segments"]) == 2
+    assert [segment["heads"]["rank"] for segment in expected["segments"]] == [1, 1]
 
 
 def test_a_stream_gives_sentence_by_sentence(model_server: RunningServer) -> None:
@@ -120,7 +126,8 @@ def test_a_text_without_words_is_answered(model_server: RunningServer) -> None:
         ({"options": {"beam_size": "wide"}}, "options.beam_size: must be a whole number"),
         ({"options": {"beam_size": 2}, "nbest": 3}, "options.num_hypotheses: a beam of 2 cannot give more"),
         ({"options": {"forbid": ["a"] * (MOST_FORBIDDEN + 1)}}, "options.forbid: at most 100 words"),
-        ({"details": {"head": True}}, "details.head: unknown; details can have heads, beam and runners_up"),
+        ({"details": {"head": True}}, "details.head: unknown; details can have heads, heads_rank, beam, runners_up"),
+        ({"details": {"heads": True, "heads_rank": 11}}, "heads_rank: must be a whole number from 0 to 10"),
         ({"details": "yes"}, "details: must be true or false"),
         ({"prefix": ["a"]}, "prefix: a list, with one for each segment, needs details"),
         ({"stream": 1}, "stream: must be true or false"),

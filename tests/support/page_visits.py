@@ -63,6 +63,12 @@ class Visit:
         expect(self.page.locator("#translation")).to_have_text(translation, timeout=60_000)
         expect(self.page.locator("#translation")).not_to_have_class("waiting", timeout=60_000)
 
+    def expect_text(self, selector: str, text: str) -> None:
+        """Waits until the text of an element contains this."""
+        from playwright.sync_api import expect
+
+        expect(self.page.locator(selector)).to_contain_text(text, timeout=60_000)
+
     def translate(self, text: str = LINE) -> None:
         self.type(text)
         self.expect(text)

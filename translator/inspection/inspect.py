@@ -34,6 +34,7 @@ def inspect_line(
     num_hypotheses: int | None = None,
     num_runners_up: int = 5,
     need_heads: bool = False,
+    heads_rank: int = 0,
     need_beam: bool = False,
     number: int = 0,
 ) -> dict[str, Any]:
@@ -41,11 +42,12 @@ def inspect_line(
 
     `text` is what `translate` gives; `segments` are the stretches of the line that the model translates at once.
     `prefix` is the start of the translation of the line, or a list with one for each segment. The search is the
-    translator's own, with its engine if it has one. Probabilities and attention always come from
-    torch, which is fed the finished hypotheses, and the beam is that of torch's search; it is None where there is none,
-    in greedy search and sampling, and where terms are required. A model with `reverse_target` writes the last piece
-    first, as its beam shows; the probability of a piece is then the one given all pieces after it. `number` is the
-    number of the line in its text, counted from 0; samples depend on it.
+    translator's own, with its engine if it has one. Probabilities and attention always come from torch, which is fed
+    the finished hypotheses, and the beam is that of torch's search; it is None where there is none, in greedy search
+    and sampling, and where terms are required. The heads are those of the best hypothesis of each segment, or of
+    another one by its rank, counted from 0, or the last if there are fewer. A model with `reverse_target` writes the
+    last piece first, as its beam shows; the probability of a piece is then the one given all pieces after it. `number`
+    is the number of the line in its text, counted from 0; samples depend on it.
     """
     own = copy.copy(translator)  # the options of the caller's translator stay as they are
     if num_hypotheses is not None:
@@ -60,7 +62,9 @@ def inspect_line(
         "source": line,
         "text": outputs[0].text,
         "hypotheses": [_scores(output) for output in outputs],
-        "segments": [_segment(own, part, num_runners_up, need_heads, need_beam) for part in parts],
+        "segments": [
+            _segment(own, part, num_runners_up, heads_rank if need_heads else None, need_beam) for part in parts
+        ],
     }
 
 
@@ -69,7 +73,7 @@ def _scores(found: Output) -> dict[str, Any]:
 
 
 def _segment(
-    translator: LineTranslator, part: Part, num_runners_up: int, need_heads: bool, need_beam: bool
+    translator: LineTranslator, part: Part, num_runners_up: int, heads_rank: int | None, need_beam: bool
 ) -> dict[str, Any]:
     tokenizer = translator.tokenizer
     source, mask = translator.tensors([part.ids])  # (1, S)
@@ -80,7 +84,7 @@ def _segment(
             mask.expand(len(targets), -1),
             targets,
             need_attention=True,
-            need_heads=need_heads,
+            need_heads=heads_rank is not None,
             num_likeliest=num_runners_up
             + 1
             + len(NEVER_WRITTEN)
@@ -97,7 +101,7 @@ def _segment(
             _hypothesis(translator, source_pieces, hypothesis, scored, num_runners_up)
             for hypothesis, scored in zip(part.hypotheses, forced, strict=True)
         ],
-        "heads": _heads(forced[0].heads) if need_heads else None,
+        "heads": _heads(forced, heads_rank) if heads_rank is not None else None,
         "beam": _beam(translator, part, source, mask) if need_beam else None,
     }
 
@@ -165,10 +169,13 @@ def words_of(pieces: Sequence[str], split_words: SplitWords, num_tags: int = 0) 
     return spans
 
 
-def _heads(weights: Tensor | None) -> dict[str, Any] | None:
+def _heads(forced: Sequence[Forced], rank: int) -> dict[str, Any] | None:
+    """Those of the hypothesis with this rank; `rank` is the one whose they are."""
+    rank = min(rank, len(forced) - 1)
+    weights = forced[rank].heads
     if weights is None:
         return None
-    return {"layers": weights.size(0), "heads": weights.size(1), "weights": rounded(weights)}
+    return {"rank": rank, "layers": weights.size(0), "heads": weights.size(1), "weights": rounded(weights)}
 
 
 def _beam(translator: LineTranslator, part: Part, source: Tensor, mask: Tensor) -> dict[str, Any] | None:

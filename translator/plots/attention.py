@@ -2,6 +2,7 @@
 
 import functools
 import html
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from translator.errors import UserError
 from translator.plots.fonts import fonts_for, warn_of_missing
 
 PAGE = "maps.html"
+IMAGE = re.compile(r"\d{6,}(-\d+)?\.png")
+MADE_BY = "translate --attention"  # stored in every image
 LARGEST_SIDE = 60.0  # inches
 STYLE = """
 body { margin: 2rem; font-family: system-ui, sans-serif, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei" }
@@ -55,11 +58,17 @@ def _plain(text: str) -> str:
 
 
 class AttentionPages:
-    """A folder with an image of each line's attention and a page without scripts, maps.html, with all the maps."""
+    """A folder with an image of each line's attention and a page without scripts, maps.html, with all the maps.
+
+    Images that an earlier run made there are removed, since the text may have had more lines then.
+    """
 
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            for path in folder.iterdir():
+                if _is_ours(path):
+                    path.unlink()
             self.page = (folder / PAGE).open("w", encoding="utf-8")
         except OSError as error:
             raise UserError(f"--attention {folder}: cannot be written ({error.strerror or error})") from None
@@ -71,7 +80,8 @@ class AttentionPages:
         for part, (source, target, weights) in enumerate(maps, start=1):
             suffix = f"-{part}" if len(maps) > 1 else ""
             figure = attention_figure(source, target, weights)
-            _draw(functools.partial(figure.savefig, self.folder / f"{number:06d}{suffix}.png"))
+            path = self.folder / f"{number:06d}{suffix}.png"
+            _draw(functools.partial(figure.savefig, path, metadata={"Software": MADE_BY}))
             warn_of_missing("".join([*source, *target]), f"{self.folder / PAGE} shows them all.")
             self.page.write(html_map(f"{number}{suffix}. {heading}", source, target, weights))
         self.page.flush()
@@ -79,6 +89,14 @@ class AttentionPages:
     def close(self) -> None:
         self.page.write("</body></html>\n")
         self.page.close()
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether the name and the beginning of a file are those of an image that `AttentionPages` made."""
+    if not IMAGE.fullmatch(path.name) or path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return f"Software\0{MADE_BY}".encode("ascii") in file.read(256)
 
 
 def html_start(title: str) -> str:

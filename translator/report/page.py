@@ -55,7 +55,7 @@ def page(title: str, sections: Sequence[Section], preface: Child = None, *script
     links = [tag("li", tag("a", section.short, href=f"#{section.anchor}")) for section in sections]
     body = tag(
         "body",
-        tag("header", tag("h1", title), tag("button", "Dark", type="button", id="theme", aria_pressed="false")),
+        tag("header", tag("h1", title), tag("button", "Dark mode", type="button", id="theme")),
         tag("nav", tag("ul", links), aria_label="sections"),
         tag(
             "main",

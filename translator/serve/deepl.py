@@ -13,7 +13,10 @@ from translator.serve.service import AUTO, Service
 
 NO_LIMIT = 1_000_000_000_000  # what DeepL gives as the limit of accounts that have none
 # Unsupported options that would change the translation. Hints, such as `context` and `model_type`, may be ignored.
-REFUSED = ("formality", "glossary_id", "glossary_ids", "style_id", "translation_memory_id", "custom_instructions")
+REFUSED = (
+    "formality", "glossary_id", "glossary_ids", "style_id", "translation_memory_id", "custom_instructions",
+    "ignore_tags", "splitting_tags", "non_splitting_tags",
+)  # fmt: skip
 SPLITS = {"0": False, "1": True, "nonewlines": True}
 TAGS = ("", "html")
 
@@ -35,7 +38,7 @@ class DeepL:
         texts, _ = parameters.texts("text", "give a list of texts to translate")
         target = parameters.text("target_lang", remedy="give the language to translate into")
         source = parameters.text("source_lang", AUTO) or AUTO
-        _refuse_unknown(parameters)
+        _refuse_unsupported(parameters)
         split = str(parameters.values["split_sentences"]) if "split_sentences" in parameters else None
         if split is not None and split not in SPLITS:
             raise Refusal(400, "split_sentences: must be 0, 1 or nonewlines")
@@ -46,6 +49,7 @@ class DeepL:
             target,
             is_html=parameters.choice("tag_handling", TAGS) == "html",
             split_sentences=SPLITS[split] if split is not None else None,
+            target_name="target_lang",
         )
         billed = parameters.flag("show_billed_characters")
         return JSONResponse(
@@ -71,8 +75,10 @@ class DeepL:
         return JSONResponse({"character_count": self.service.metrics.num_characters, "character_limit": NO_LIMIT})
 
 
-def _refuse_unknown(parameters: Parameters) -> None:
+def _refuse_unsupported(parameters: Parameters) -> None:
     for name in REFUSED:
         value = parameters.values.get(name)
-        if value not in (None, "", "default") and not str(value).startswith("prefer_"):
+        if value not in (None, "", [], "default") and not str(value).startswith("prefer_"):
             raise Refusal(400, f"{name}: not available on this server; leave it out")
+    if not parameters.flag("outline_detection", True):  # then only `splitting_tags` would separate sentences
+        raise Refusal(400, "outline_detection: must be true on this server; leave it out")

@@ -25,6 +25,11 @@ class HtmlText:
         self.texts = [source.text for source in self._sources]
         self.needs_links = any(source.marks for source in self._sources)
 
+    @property
+    def plain(self) -> str:
+        """What is translated, without markup."""
+        return "\n".join(self.texts)
+
     def joined(self, translations: Sequence[Candidate], joiner: str = " ") -> str:
         """The document with these translations of its texts; `joiner` is what the target language has between words."""
         following = iter(translations)

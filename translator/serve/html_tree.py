@@ -87,7 +87,7 @@ class HtmlTree(HTMLParser):
             if len(self._open) > MOST_DEPTH or self._num_inline > MOST_INLINE:
                 raise Refusal(
                     400,
-                    f"format: html with more than {MOST_DEPTH} inline elements inside one another, or more than "
+                    f"the HTML has more than {MOST_DEPTH} inline elements inside one another, or more than "
                     f"{MOST_INLINE:,} in all (<{tag}>); send the document in parts",
                 )
         else:

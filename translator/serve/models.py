@@ -46,6 +46,7 @@ class Details:
 
     num_runners_up: int = 5
     heads: bool = False
+    heads_rank: int = 0  # of the hypothesis whose heads are shown
     beam: bool = False
 
 

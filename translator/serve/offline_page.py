@@ -59,7 +59,8 @@ def _packed_segment(segment: dict[str, Any]) -> dict[str, Any]:
     heads, beam = segment["heads"], segment["beam"]
     if heads is not None:
         weights = np.array(heads["weights"], dtype=np.float64)  # (L, H, T, S)
-        heads = {"layers": heads["layers"], "heads": heads["heads"], "packed": packed_weights(weights)}
+        sizes = {name: heads[name] for name in ("rank", "layers", "heads")}
+        heads = sizes | {"packed": packed_weights(weights)}
     if beam is not None:
         beam = {"packed": [_packed_node(node) for node in beam["nodes"]]}
     return segment | {"heads": heads, "beam": beam}

@@ -96,7 +96,7 @@ class OwnInterface:
         text = parameters.text("text", remedy="give the text to translate")
         target = parameters.text("target", self.service.catalogue.models[0].target)
         model, detected = self.service.choose(text, parameters.text("source", AUTO), target)
-        details = _details(parameters)
+        details = _details(parameters, self.service.options.max_alternatives)
         prefix = _prefix(parameters, has_details=details is not None)
         self.service.check_texts([text + "".join(prefix)])
         split = parameters.flag("split_sentences", True)
@@ -184,16 +184,21 @@ def _prefix(parameters: Parameters, *, has_details: bool) -> Prefix:
     return tuple(texts) if is_list else texts[0]
 
 
-def _details(parameters: Parameters) -> Details | None:
+def _details(parameters: Parameters, max_alternatives: int) -> Details | None:
     """true, or an object that says what to show."""
     value = parameters.values.get("details")
     if not isinstance(value, dict):
         return Details() if parameters.flag("details") else None
     wanted = Parameters(value)
-    unknown = sorted(set(value) - {"heads", "beam", "runners_up"})
+    unknown = sorted(set(value) - {"heads", "heads_rank", "beam", "runners_up"})
     if unknown:
-        raise Refusal(400, f"details.{unknown[0][:50]}: unknown; details can have heads, beam and runners_up")
-    return Details(wanted.number("runners_up", 5, MOST_RUNNERS_UP), wanted.flag("heads"), wanted.flag("beam"))
+        raise Refusal(400, f"details.{unknown[0][:50]}: unknown; details can have heads, heads_rank, beam, runners_up")
+    return Details(
+        wanted.number("runners_up", 5, MOST_RUNNERS_UP),
+        wanted.flag("heads"),
+        wanted.number("heads_rank", 0, max_alternatives),
+        wanted.flag("beam"),
+    )
 
 
 async def _collect(job: Job) -> list[Result]:

@@ -10,7 +10,17 @@ from translator.report.html import Child, Markup, join, json_script, tag
 
 # Opened as a file, the page cannot fetch anything: the browser enforces this.
 OFFLINE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-SCRIPTS = ("state.js", "texts.js", "weave.js", "choices.js", "alternatives.js", "beam.js", "service.js", "main.js")
+SCRIPTS = (
+    "state.js",
+    "texts.js",
+    "weave.js",
+    "choices.js",
+    "alternatives.js",
+    "beam.js",
+    "service.js",
+    "main.js",
+    "link.js",
+)
 PANELS = (
     ("alternatives", "Other translations", "Further translations that the search found, with the differences marked."),
     ("heads", "Attention of every head", "Each row is a target piece, each column a source piece."),
@@ -34,7 +44,7 @@ def page(
     )
     body = tag(
         "body",
-        tag("header", tag("h1", title), tag("button", "Dark", type="button", id="theme", aria_pressed="false")),
+        tag("header", tag("h1", title), tag("button", "Dark mode", type="button", id="theme")),
         tag(
             "main",
             tag("noscript", tag("p", "This page needs JavaScript.", class_="note")),
@@ -104,15 +114,26 @@ def _result() -> Markup:
             tag("label", "Sentence ", tag("select", id="sentence"), id="sentence-control", hidden=True),
             tag("fieldset", tag("legend", "show", class_="unseen"), units, class_="units"),
             tag("span", id="forced", hidden=True),
+            _link(),
             class_="controls",
         ),
         tag("div", id="weave"),
         tag("p", id="seen", role="status", class_="facts"),
         _legend(),
-        tag("div", id="choices", role="dialog", aria_labelledby="choices-name", hidden=True),
+        tag("div", id="choices", role="dialog", aria_labelledby="choices-name", tabindex=-1, hidden=True),
         id="result",
         aria_labelledby="result-name",
         hidden=True,
+    )
+
+
+def _link() -> Markup:
+    return tag(
+        "span",
+        tag("button", "Copy link", type="button", id="copy-link"),
+        tag("input", id="link", type="text", readonly=True, aria_label="address of this view", hidden=True),
+        tag("span", id="link-said", role="status", class_="facts"),
+        class_="link",
     )
 
 

@@ -1,5 +1,6 @@
 """Runs uvicorn on our own socket until a signal arrives and all accepted requests are answered."""
 
+import errno
 import os
 import signal
 import socket
@@ -51,7 +52,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        if isinstance(error, socket.gaierror):
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
             raise UserError(f"--host {host}: no such address ({error.strerror}); give one of this machine") from None
         raise UserError(
             f"--port {port}: cannot listen on {host} ({error.strerror}); give another port, or 0 for any free one"

@@ -84,11 +84,16 @@ class Service:
                 f"{num_characters:,} characters are more than the {self.options.max_characters:,} allowed in a request",
             )
 
-    def choose(self, text: str, source: str, target: str) -> tuple[Model, Detected | None]:
-        """The model for a text; with the source `auto`, chosen among all that translate into the target."""
+    def choose(
+        self, text: str, source: str, target: str, *, target_name: str = "target"
+    ) -> tuple[Model, Detected | None]:
+        """The model for a text; with the source `auto`, chosen among all that translate into the target.
+
+        `target_name` is what the request calls its target.
+        """
         if source.lower() != AUTO:
             return self.catalogue.find(source, target), None
-        detected = self.detector.rank(text, self.catalogue.sources_of(target))[0]
+        detected = self.detector.rank(text, self.catalogue.sources_of(target, target_name))[0]
         return self.catalogue.find(detected.language, target), detected
 
     # ------------------------------------------------------------------------------------------------- in the queue
@@ -103,11 +108,14 @@ class Service:
         num_alternatives: int = 0,
         is_html: bool = False,
         split_sentences: bool | None = None,
+        target_name: str = "target",
     ) -> list[Answer]:
         """The translations of texts; lines and tags stay where they were."""
         self.check_texts(texts)
-        choices = [self.choose(text, source, target) for text in texts]
         documents = [HtmlText(text) if is_html else None for text in texts]
+        # Addresses and names of tags and attributes say nothing about the language of a document.
+        plain = [document.plain if document else text for document, text in zip(documents, texts, strict=True)]
+        choices = [self.choose(text, source, target, target_name=target_name) for text in plain]
         cut = [
             TextLines(document.texts, []) if document else text_lines(text)
             for document, text in zip(documents, texts, strict=True)

@@ -72,6 +72,7 @@ class TorchModel:
             prefix=prefix,
             num_runners_up=details.num_runners_up,
             need_heads=details.heads,
+            heads_rank=details.heads_rank,
             need_beam=details.beam,
             number=number,
         )

@@ -139,6 +139,13 @@ def test_a_phone_needs_no_sideways_scrolling_and_words_have_contrast(
     box = visit.page.locator("#choices").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 375
+    visit.page.keyboard.press("Escape")
+    visit.page.locator(".target .unit").last.click()  # of many pieces
+    sizes = "[document.querySelector('#choices').scrollHeight, document.querySelector('#choices').clientHeight]"
+    content, shown = visit.page.evaluate(sizes)
+    assert content > shown
+    for control in ("h3 button", "form input", "form button"):  # without scrolling
+        assert visit.page.locator(f"#choices {control}").evaluate(IS_ON_TOP)
     visit.context.close()
     assert visit.complaints == []
 
@@ -161,6 +168,30 @@ CONTRAST = """(selectors) => {
   }
   return found;
 }"""
+
+
+# Whether the middle of an element is in sight, with nothing in front of it.
+IS_ON_TOP = """(element) => {
+  const { left, top, width, height } = element.getBoundingClientRect();
+  return document.elementFromPoint(left + width / 2, top + height / 2) === element;
+}"""
+
+
+def test_the_address_is_copied_or_shown(visit: Visit) -> None:
+    visit.translate()
+    visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit.page.click("#copy-link")
+    visit.expect_text("#link-said", "copied")
+    assert visit.page.evaluate("navigator.clipboard.readText()") == visit.page.url
+    assert not visit.page.is_visible("#link")
+    visit.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without encryption
+    visit.page.click("#copy-link")
+    assert visit.page.input_value("#link") == visit.page.url
+    assert visit.page.evaluate("getSelection().toString()") == visit.page.url
+    assert visit.page.inner_text("#link-said") == "copy this address"
+    visit.page.keyboard.press("Escape")
+    assert not visit.page.is_visible("#link")
+    assert visit.page.evaluate("document.activeElement.id") == "copy-link"
 
 
 def test_every_script_and_direction(visit: Visit) -> None:
@@ -186,9 +217,19 @@ def test_every_script_and_direction(visit: Visit) -> None:
 def test_light_and_dark(visit: Visit) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
     light = visit.page.evaluate(background)
+    assert visit.page.inner_text("#theme") == "Dark mode"  # what it changes to
     visit.page.click("#theme")
     assert visit.page.evaluate(background) != light
-    assert visit.page.get_attribute("#theme", "aria-pressed") == "true"
+    assert visit.page.inner_text("#theme") == "Light mode"
+    visit.page.reload()
+    assert visit.page.inner_text("#theme") == "Light mode"
+    visit.page.click("#theme")
+    assert visit.page.evaluate(background) == light
+    visit.page.emulate_media(color_scheme="dark")
+    visit.page.evaluate("localStorage.clear()")
+    visit.page.reload()
+    assert visit.page.inner_text("#theme") == "Light mode"
+    assert visit.page.evaluate(background) != light
 
 
 def test_the_file_needs_no_server(browser: Any, tmp_path: Path, translator: Translator) -> None:
@@ -209,6 +250,10 @@ def test_the_file_needs_no_server(browser: Any, tmp_path: Path, translator: Tran
     for panel, shown in (("alternatives", ".alternative"), ("heads", ".thumbnail"), ("beam", ".tree .box.best")):
         visit.open(panel, shown)
     assert visit.page.locator(".alternative").count() == 3
+    assert visit.page.inner_text("#heads-of").startswith("Of the best translation: ")
+    visit.page.locator(".alternative").nth(1).click()
+    assert visit.page.inner_text("#heads-of").startswith("Of the best translation, since this file does not have those")
+    visit.page.locator(".alternative").nth(0).click()
     assert visit.page.locator("#sentence option").count() == 2
     visit.page.select_option("#sentence", "1")
     assert visit.page.locator("#sentence option").nth(1).inner_text().startswith("3: ")

@@ -1,4 +1,4 @@
-"""The page in a real browser: words, what they looked at, other words, other translations, heads and beam."""
+"""The page in a real browser: words, what they looked at, and other words."""
 
 import math
 import re
@@ -87,8 +87,10 @@ def test_another_word_is_typed_and_the_rest_translated_again(visit: Visit) -> No
     assert "begins with a cat" in visit.page.inner_text("#forced")
     assert visit.page.locator(".target .unit.forced").all_inner_texts() == ["a", "cat"]
     assert "sure-1" in visit.unit("target", "cat").get_attribute("class")
+    visit.expect_text(".unit:focus", "cat")
     visit.page.click("#release")
     visit.expect("a dog runs.")
+    visit.expect_text(".unit:focus", "a")
     assert not visit.page.is_visible("#forced")
 
 
@@ -133,54 +135,46 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     visit.page.keyboard.press("Enter")
     assert visit.page.is_visible("#choices")
     assert visit.page.evaluate("document.activeElement.closest('#choices') !== null")
+    assert visit.page.get_attribute(".target .unit", "aria-expanded") == "true"
     visit.page.keyboard.press("Escape")
     assert not visit.page.is_visible("#choices")
     assert visit.page.evaluate(focused) == "a"
+    assert visit.page.get_attribute(".target .unit", "aria-expanded") == "false"
 
 
-def test_other_translations_have_their_differences_marked(visit: Visit, site: RunningServer) -> None:
+def test_the_tab_key_leaves_the_choices_where_it_came_in(visit: Visit) -> None:
     visit.translate()
-    visit.open("alternatives", ".alternative:nth-child(2)")
-    found = visit.page.locator(".alternative")
-    assert found.count() == 5
-    assert found.nth(0).locator("ins, del").count() == 0
-    assert found.nth(1).locator("ins, del").count() > 0
-    other = found.nth(1).evaluate(
-        "one => { const copy = one.firstChild.cloneNode(true); "
-        "copy.querySelectorAll('del').forEach((gone) => gone.remove()); "
-        "return copy.innerText.replace(/\\s+/g, ' ').trim(); }"
-    )
-    found.nth(1).click()
-    assert visit.page.locator(".alternative").nth(1).get_attribute("aria-pressed") == "true"
-    assert "".join(visit.units("target")) == other.replace(" ", "")
-    assert "rank=1" in visit.page.url
-
-
-def test_heads_are_enlarged_by_a_click(visit: Visit) -> None:
-    visit.translate()
-    visit.open("heads", ".thumbnail")
-    assert visit.page.locator(".thumbnail").count() == 7  # two layers of three heads, and their mean
-    visit.page.locator(".thumbnail").nth(4).click()
-    assert visit.page.locator("#heads .large svg").get_attribute("aria-label") == "attention, layer 2, head 1"
-    assert visit.questions[-1]["details"]["heads"]
-
-
-def test_the_beam_has_every_candidate(visit: Visit, translator: Translator) -> None:
-    visit.page.select_option("#pair", "en>he")
-    visit.type("A man reads a book.")
-    visit.page.wait_for_selector(".target .unit", timeout=60_000)
-    visit.open("beam", "svg.tree")
-    (segment,) = inspect_line(translator, "A man reads a book.", need_beam=True)["segments"]
-    nodes = segment["beam"]["nodes"]
-    assert visit.page.locator(".tree .box").count() == len(nodes)
-    assert visit.page.locator(".tree .box.best").count() == sum(node["best"] for node in nodes) > 1
-    pruned = sum(not node["kept"] and not node["ended"] for node in nodes)
-    assert visit.page.locator(".tree .box.pruned").count() == pruned > 0
-    visit.page.locator("#beam svg").focus()
+    focused = "document.activeElement.innerText"
+    visit.page.focus(".target .unit")
     visit.page.keyboard.press("ArrowRight")
-    assert f"log-probability {nodes[0]['score']}" in visit.page.inner_text("#tooltip")
-    visit.page.uncheck("#beam input")
-    assert visit.page.locator(".tree .box").count() == len(nodes) - pruned
+    for key, expected in (("Shift+Tab", "dog"), ("Tab", "Other translations")):  # the word itself, and what follows it
+        visit.page.keyboard.press("Enter")
+        stops = visit.page.locator("#choices button, #choices input").count()
+        assert visit.page.evaluate("document.activeElement.closest('#choices') !== null")
+        for _ in range(stops):
+            assert visit.page.is_visible("#choices")
+            visit.page.keyboard.press(key)
+            if not visit.page.is_visible("#choices"):
+                break
+        assert not visit.page.is_visible("#choices")
+        assert visit.page.evaluate(focused) == expected
+    visit.unit("target", "dog").click()
+    visit.page.focus("#text")
+    assert not visit.page.is_visible("#choices")
+
+
+def test_marks_for_spaces_are_shown_among_pieces_only(browser: Any, site: RunningServer) -> None:
+    for unit in ("words", "pieces"):
+        visit = Visit(browser, f"{site.url}/#text=Two+dogs+run+through+the+snow.&pair=en%3Ehe&unit={unit}")
+        visit.page.wait_for_selector(".target .unit", timeout=60_000)
+        shown = ""
+        for word in visit.page.locator(".target .unit").all():
+            word.click()
+            shown += visit.page.inner_text("#choices")
+        assert ("▁" in shown) == (unit == "pieces")
+        assert ("after a space" in shown) == ("without a space" in shown) == (unit == "words")
+        visit.context.close()
+        assert visit.complaints == []
 
 
 def test_words_or_pieces(visit: Visit) -> None:

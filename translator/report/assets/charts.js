@@ -355,6 +355,7 @@ const Charts = (() => {
     grids.forEach((one, n) => {
       const button = thumbnail(one.values, one.name, n === state.grid);
       button.addEventListener("click", () => {
+        spec.onGrid?.(n);
         redraw({ grid: n });
         plot.querySelectorAll(".thumbnail")[n].focus();
       });

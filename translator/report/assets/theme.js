@@ -13,7 +13,7 @@
   if (stored === "light" || stored === "dark") root.dataset.theme = stored;
   const button = document.getElementById("theme");
   const changed = () => document.dispatchEvent(new Event("themechange")); // for pictures that cannot use variables
-  const label = () => button.setAttribute("aria-pressed", String(isDark()));
+  const label = () => { button.textContent = isDark() ? "Light mode" : "Dark mode"; }; // what it changes to
   button.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
     remember(root.dataset.theme);

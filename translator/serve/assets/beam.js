@@ -3,6 +3,7 @@
 const Beam = (() => {
   const { make, shape, interactive } = Charts;
   const [COLUMN, ROW, BOX, MARGIN] = [104, 27, 84, 8];
+  const SEEN = 3; // steps after a chosen beginning that should be in sight
 
   // Nodes come as objects from the server and as short lists from a file: [parent, piece, score, normalised, flags].
   function unpack(beam) {
@@ -29,8 +30,12 @@ const Beam = (() => {
     });
     const nodes = all.filter((node) => showsPruned || node.kept || node.ended);
     const ended = all.filter((node) => node.ended).length;
-    const facts = `${all.length} candidates in ${new Set(all.map((node) => node.step)).size} steps, ${ended} finished; the best is drawn in blue, dropped ones are dashed, finished ones green.${isReversed ? " This model writes the last piece first." : ""}`;
-    plot.append(make("label", { class: "control" }, box, "dropped candidates"), make("p", { class: "facts" }, facts), make("div", { class: "scroll" }, treeOf(nodes, all, facts, isReversed)));
+    const given = all.findIndex((node, n) => n + 1 === all.length || all[n + 1].step === node.step); // steps of a chosen beginning
+    const facts = `${all.length} candidates in ${new Set(all.map((node) => node.step)).size} steps, ${ended} finished; the best is drawn in blue, dropped ones are dashed, finished ones green.${isReversed ? " This model writes the last piece first." : ""}${given > 0 ? ` The first ${given === 1 ? "step writes" : `${given} steps write`} the chosen beginning.` : ""}`;
+    const frame = make("div", { class: "scroll" }, treeOf(nodes, all, facts, isReversed));
+    plot.append(make("label", { class: "control" }, box, "dropped candidates"), make("p", { class: "facts" }, facts), frame);
+    // Steps without a choice, on a phone, would leave nothing else to see.
+    if ((given + SEEN) * COLUMN > frame.clientWidth) frame.scrollLeft = Math.max(0, given - 1) * COLUMN;
   }
 
   function treeOf(nodes, all, title, isReversed) {

@@ -15,12 +15,13 @@ const Choices = (() => {
     closer.addEventListener("click", () => close(true));
     const name = make("span", { id: "choices-name" }, "Instead of ", make("bdi", {}, unit.text));
     box.replaceChildren(make("h3", {}, name, closer));
-    for (let place = unit.first; place < unit.after; place++) box.append(...group(hypothesis, pieces, unit, place, isReversed, onTake));
+    for (let place = unit.first; place < unit.after; place++) box.append(...group(hypothesis, pieces, unit, place, { isWord, isReversed, onTake }));
     if (onTake && !unit.end) box.append(form(before(hypothesis, pieces, unit, isWord), onTake));
+    button.setAttribute("aria-expanded", "true");
     box.hidden = false;
     position(button);
     box.scrollIntoView({ block: "nearest" });
-    (box.querySelector("button.choice") ?? closer).focus();
+    (box.querySelector("button.choice") ?? closer).focus({ preventScroll: true });
   }
 
   // The text before a word, including the space.
@@ -29,14 +30,16 @@ const Choices = (() => {
     return Texts.join(pieces.slice(0, unit.first)).trimStart() + (pieces[unit.first].startsWith(Texts.SPACE) ? " " : "");
   }
 
-  function group(hypothesis, pieces, unit, place, isReversed, onTake) {
+  function group(hypothesis, pieces, unit, place, { isWord, isReversed, onTake }) {
     const own = hypothesis.pieces[place];
     const list = make("ul");
-    list.append(make("li", {}, entry("span", own.piece, own.probability, "written")));
+    const nameOf = (piece) => (piece === Texts.END ? "(the end)" : isWord ? Texts.bare(piece) : piece);
+    list.append(make("li", {}, entry("span", nameOf(own.piece), own.probability, "written")));
     for (const other of own.runners_up) {
       const prefix = Texts.join([...pieces.slice(0, place), other.piece]).trim();
       const canTake = onTake && other.piece !== Texts.END && prefix !== "" && !prefix.includes("\ufffd") && other.piece !== Texts.SPACE;
-      const element = entry(canTake ? "button" : "span", other.piece, other.probability, "");
+      const note = isWord && place > 0 ? spacing(own.piece, other.piece) : "";
+      const element = entry(canTake ? "button" : "span", nameOf(other.piece), other.probability, note);
       if (canTake) element.addEventListener("click", () => take(prefix, onTake));
       list.append(make("li", {}, element));
     }
@@ -47,10 +50,16 @@ const Choices = (() => {
     return [heading, list];
   }
 
-  function entry(kind, piece, probability, note) {
+  // Among words the mark for a space is not shown, so what does not begin as the written piece does says so.
+  function spacing(own, other) {
+    const [before, here] = [own, other].map((piece) => piece.startsWith(Texts.SPACE));
+    if (before === here || other === Texts.END || own === Texts.END) return "";
+    return here ? "after a space" : "without a space";
+  }
+
+  function entry(kind, text, probability, note) {
     const attributes = kind === "button" ? { type: "button", class: "choice" } : { class: "choice" };
-    const name = make("bdi", {}, piece === Texts.END ? "(the end)" : piece);
-    return make(kind, attributes, make("span", {}, name, ...(note ? [make("span", { class: "facts" }, ` ${note}`)] : [])), make("span", { class: "share" }, Texts.percent(probability)));
+    return make(kind, attributes, make("span", {}, make("bdi", {}, text), ...(note ? [make("span", { class: "facts" }, ` ${note}`)] : [])), make("span", { class: "share" }, Texts.percent(probability)));
   }
 
   function form(start, onTake) {
@@ -77,12 +86,26 @@ const Choices = (() => {
 
   function close(isFocused = false) {
     if (box.hidden) return;
+    opener.setAttribute("aria-expanded", "false");
     box.hidden = true;
-    if (isFocused && opener?.isConnected) opener.focus();
+    if (isFocused && opener.isConnected) opener.focus();
+  }
+
+  // The Tab key leaves the box, which closes, for what comes before or after the word, as if the box were beside it.
+  function leave(event) {
+    const stops = [...box.querySelectorAll("button, input")];
+    if (document.activeElement !== stops.at(event.shiftKey ? 0 : -1) && document.activeElement !== box) return;
+    if (document.activeElement === box && !event.shiftKey) return;
+    if (event.shiftKey) event.preventDefault(); // back to the word itself
+    close(true);
   }
 
   box.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close(true);
+    else if (event.key === "Tab") leave(event);
+  });
+  box.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !box.contains(event.relatedTarget)) close();
   });
   document.addEventListener("pointerdown", (event) => {
     if (!box.contains(event.target) && !opener?.contains(event.target)) close();

@@ -12,9 +12,14 @@
   let sentences = []; // {line, place, segment}: everything that the model translated at once
   let key = "";
   let due = 0;
+  let grid = 0; // the heads that are enlarged
 
   // ---- from state to translations ----
   const texts = () => state.text.split(/\r\n|\r|\n/);
+
+  // What the panels show of the chosen translation. Another one than the best is known only together with the others.
+  const needOf = (name) => (name === "heads" && state.rank ? `heads ${state.rank}` : name);
+  const needs = () => [...new Set([...state.open, ...(state.rank ? ["alternatives"] : [])])].map(needOf).sort();
 
   async function refresh() {
     clearTimeout(due);
@@ -26,8 +31,8 @@
       lines = await Service.translate(own, { ...asked, wanted: own.map(() => []) });
       render();
       const chosen = sentences[state.sentence]?.line;
-      if (chosen !== undefined && state.open.length) {
-        lines = await Service.translate(own, { ...asked, wanted: own.map((_, n) => (n === chosen ? [...state.open].sort() : [])) });
+      if (chosen !== undefined && needs().length) {
+        lines = await Service.translate(own, { ...asked, wanted: own.map((_, n) => (n === chosen ? needs() : [])) });
         render();
       }
       say(Service.note(asked.pair));
@@ -104,14 +109,18 @@
     });
   }
 
-  function force(line, place, prefix) {
+  async function force(line, place, prefix) {
     const own = [...(state.prefixes[line] ?? [])];
     while (own.length <= place) own.push("");
     own[place] = prefix;
     state.prefixes = { ...state.prefixes, [line]: own };
     if (!own.some(Boolean)) delete state.prefixes[line];
     state.rank = 0;
-    refresh();
+    await refresh();
+    if (document.activeElement !== document.body) return;
+    // What had the focus is no longer there: on with the word that was chosen.
+    const words = [...document.querySelectorAll(".target .unit")];
+    (words.findLast((word) => word.classList.contains("forced")) ?? words[0])?.focus({ preventScroll: true });
   }
 
   const hasData = (name) => sentences.some(({ segment }) => (name === "alternatives" ? segment.hypotheses.length > 1 : segment[name]));
@@ -121,23 +130,39 @@
     const plot = panel.querySelector(".plot");
     panel.open = state.open.includes(name);
     if (!panel.open) return;
-    if (isOnline && !lines[line].wanted.includes(name)) plot.replaceChildren(make("p", { class: "facts" }, "…")); // still loading
+    const isLoading = isOnline && !lines[line].wanted.includes(needOf(name));
+    plot.style.minHeight = isLoading ? `${plot.offsetHeight}px` : ""; // so that the page does not jump
+    if (isLoading) plot.replaceChildren(make("p", { class: "facts" }, "…"));
     else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
     else if (name === "beam") Beam.draw(plot, segment.beam, segment.reverse_target);
-    else drawHeads(plot, segment);
+    else drawHeads(plot, segment, rank);
   }
 
-  function drawHeads(plot, segment) {
+  function drawHeads(plot, segment, rank) {
     plot.replaceChildren();
     if (!segment.heads) return plot.append(make("p", { class: "facts" }, "This model has no attention to show."));
-    const map = { line: state.sentence + 1, source: segment.source_pieces, target: segment.hypotheses[0].pieces.map((one) => one.piece), ...segment.heads };
-    return Charts.heads(plot, { maps: [map] });
+    const own = segment.heads.rank;
+    const hypothesis = segment.hypotheses[own];
+    if (segment.hypotheses.length > 1) {
+      const note = own === rank ? ": " : ", since this file does not have those of the chosen one: ";
+      const name = own ? `translation ${own + 1}` : "the best translation";
+      plot.append(make("p", { class: "facts", id: "heads-of" }, `Of ${name}${note}`, make("bdi", {}, hypothesis.text)));
+    }
+    const drawing = make("div");
+    plot.append(drawing);
+    const map = { line: state.sentence + 1, source: segment.source_pieces, target: hypothesis.pieces.map((one) => one.piece), ...segment.heads };
+    if (grid > map.layers * map.heads) grid = 0; // of a model with more heads
+    return Charts.heads(drawing, { maps: [map], onGrid: (n) => { grid = n; } }, { map: 0, grid });
   }
 
-  function chooseRank(rank) {
+  async function chooseRank(rank) {
     state.rank = rank;
+    const focus = () => find("alternatives").querySelectorAll(".alternative")[rank]?.focus();
     render();
-    find("alternatives").querySelectorAll(".alternative")[rank]?.focus();
+    focus();
+    if (!isOnline || !state.open.includes("heads")) return;
+    await refresh();
+    if (document.activeElement === document.body) focus(); // it was drawn again
   }
 
   // ---- what people do ----

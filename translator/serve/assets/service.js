@@ -36,11 +36,17 @@ const Service = (() => {
     throw new Problem(`The server failed: ${reason}.`);
   }
 
+  // "heads" are those of the best translation, "heads 1" those of the second.
+  function headsOf(wanted) {
+    const [name, rank] = wanted.find((one) => one.startsWith("heads"))?.split(" ") ?? [];
+    return { heads: name !== undefined, ...(rank ? { heads_rank: Number(rank) } : {}) };
+  }
+
   function ask(text, { pair, key, prefixes, wanted }, hasDetails, signal) {
     const [source, target] = pair.split(">");
     const body = !hasDetails ? { text, source, target } : {
       text, source, target,
-      details: { runners_up: NUM_RUNNERS_UP, heads: wanted.includes("heads"), beam: wanted.includes("beam") },
+      details: { runners_up: NUM_RUNNERS_UP, beam: wanted.includes("beam"), ...headsOf(wanted) },
       ...(prefixes.some(Boolean) ? { prefix: prefixes } : {}),
       ...(wanted.includes("alternatives") ? { nbest: NUM_BEST } : {}),
     };

@@ -91,5 +91,5 @@ const Texts = (() => {
     return pairs;
   }
 
-  return { SPACE, END, join, percent, unitOf, units, place, level, common };
+  return { SPACE, END, join, bare, percent, unitOf, units, place, level, common };
 })();

@@ -32,6 +32,7 @@ const Weave = (() => {
         button.classList.add(`sure-${Texts.level(unit.probability)}`);
         if (unit.after <= numForced) button.classList.add("forced");
         button.setAttribute("aria-haspopup", "dialog");
+        button.setAttribute("aria-expanded", "false");
         button.setAttribute("aria-label", `${unit.text}, probability ${Texts.percent(unit.probability)}${canChange ? "; choose another" : ""}`);
         button.addEventListener("click", () => onChoose(unit, button));
       }
