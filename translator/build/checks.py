@@ -56,7 +56,8 @@ def _check_compilation(config: Config) -> None:
 
 
 def _check_consistency(config: Config) -> None:
-    options, rates = config.optim.consistency, [v for k, v in vars(config.model).items() if k.endswith("dropout")]
+    options = config.optim.consistency
+    rates = [value for name, value in vars(config.model).items() if name.endswith("dropout")]
     if config.optim.loss == "consistency":
         remedy = "without dropout both passes are the same; set model.dropout or optim.consistency.cutoff above 0"
         require(options.cutoff > 0 or any(rate > 0 for rate in rates), "optim.loss", "consistency", remedy)
