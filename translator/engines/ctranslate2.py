@@ -124,6 +124,7 @@ class CTranslate2Engine:
 
         for_each(first, range(len(batches)), CPU, at_most)
         budget = max((len(batch) * max(map(len, batch)) for batch in batches if batch), default=0)
+        at_limit.sort(key=lambda one: one.place)  # batches are the same whichever thread was faster
         for_each(again, _with_common_limits(at_limit, budget, num_workers(CPU)), CPU, at_most)
         return found
 
@@ -161,7 +162,8 @@ class CTranslate2Engine:
         """The hypotheses, and which sentences have one that is too long."""
         minimum = min(1, *(own.shortest for own in limits))
         found: list[Found] = [None] * len(sources)
-        results = self._decode(sources, limits, options, minimum)
+        # One more than the limit, to see which beams end before they reach it.
+        results = self._decode(sources, _longest(limits) + 1, options, minimum)
         too_long, gained = [], []
         for index, (result, own) in enumerate(zip(results, limits, strict=True)):
             lengths = [len(row) for row in result.rows]
@@ -199,7 +201,7 @@ class CTranslate2Engine:
     def _decode(
         self,
         sources: Sequence[Source],
-        limits: Sequence[Limits],
+        longest: int,
         options: SearchOptions,
         shortest: int = 0,
         need_scores: bool = True,
@@ -212,7 +214,7 @@ class CTranslate2Engine:
             length_penalty=0 if options.beam_size == 1 else options.alpha,
             max_input_length=0,
             min_decoding_length=shortest,
-            max_decoding_length=_longest(limits),
+            max_decoding_length=longest,
             return_scores=need_scores,
             max_batch_size=0,
         )
@@ -242,7 +244,7 @@ class CTranslate2Engine:
     def _within_limits(self, chosen: Sequence[AtLimit], options: SearchOptions) -> list[Found]:
         """Searches again within limits that all have in common; every hypothesis is then scored as a whole."""
         sources, limits = [one.source for one in chosen], chosen[0].limits
-        results = self._decode(sources, [limits], options, limits.shortest)
+        results = self._decode(sources, limits.longest, options, limits.shortest)
         owners = [index for index, result in enumerate(results) for _ in result.rows]
         rows = [row for result in results for row in result.rows]
         scores: list[list[list[float]]] = [[] for _ in sources]
@@ -285,14 +287,13 @@ class CTranslate2Engine:
         self, sources: Sequence[Source], limits: Sequence[Limits], options: SearchOptions, need_scores: bool
     ) -> list[Found]:
         """Each piece is the likeliest one that is allowed, so a limit changes an output only from there on."""
-        results = self._decode(sources, limits, options, need_scores=need_scores)
+        results = self._decode(sources, _longest(limits), options, need_scores=need_scores)
         rows = [result.rows[0] for result in results]
         too_short = [index for index, own in enumerate(limits) if len(rows[index]) < own.shortest]
         for shortest in {limits[index].shortest for index in too_short}:
             group = [index for index in too_short if limits[index].shortest == shortest]
-            again = self._decode(
-                [sources[index] for index in group], [limits[index] for index in group], options, shortest, need_scores
-            )
+            longest = _longest([limits[index] for index in group])
+            again = self._decode([sources[index] for index in group], longest, options, shortest, need_scores)
             for index, result in zip(group, again, strict=True):
                 rows[index] = result.rows[0]
         too_long = [index for index, own in enumerate(limits) if len(rows[index]) >= own.longest]
