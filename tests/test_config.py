@@ -1,5 +1,6 @@
 """Every YAML file composes; every mistake is refused by name before any work starts."""
 
+import shutil
 import subprocess
 import sys
 from dataclasses import asdict, fields
@@ -210,6 +211,16 @@ def test_mistakes_are_refused_by_name(overrides: list[str], facts: list[str]) ->
     message = refusal(*overrides)
     for fact in facts:
         assert fact in message
+
+
+def test_an_experiment_with_a_mistake_of_its_own_is_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configs = shutil.copytree(CONFIGS, tmp_path / "configs")
+    text = "# @package _global_\noptim:\n  learning_rat: 0.1\n"
+    (configs / "experiment/mine.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(cli, "config_dir", lambda: configs)
+    for others in ([], ["model=lstm"]):
+        message = refusal("experiment=mine", *others)
+        assert message == "optim.learning_rat: unknown option; did you mean optim.learning_rate?"
 
 
 def test_a_refusal_is_one_line_without_traceback(tmp_path: Path) -> None:

@@ -187,11 +187,11 @@ def _loaded(composed: DictConfig, overrides: list[str]) -> Config:
     except UnknownOptionError as error:
         given = {override.key_or_group: override.value() for override in _parse(overrides)}
         group = error.key.partition(".")[0]
-        if error.key in given or not given.get("experiment"):
+        if error.key in given or group not in given or not given.get("experiment"):
             raise
         raise UserError(
-            f"experiment={given['experiment']}: sets {error.key}, and {group}={given.get(group)} has no such option; "
-            f"leave out {group}={given.get(group)} or the experiment"
+            f"experiment={given['experiment']}: sets {error.key}, and {group}={given[group]} has no such option; leave "
+            f"out {group}={given[group]} or the experiment"
         ) from error
 
 
