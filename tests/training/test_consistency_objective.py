@@ -276,6 +276,6 @@ def test_options_without_effect_are_refused(overrides: list[str], message: str) 
 
 def test_options_with_an_effect_are_accepted() -> None:
     check_config(configuration("optim.consistency.weight=1"))
-    for start, ramp in ((0.9, 0.1), (0.7, 0.3), (0, 1)):
+    for start, ramp in ((0.9, 0.1), (0.7, 0.3), (0, 1), (0.3333333, 0.666667)):  # the last as the refusal rounds it
         shares = [f"optim.consistency.start={start}", f"optim.consistency.ramp={ramp}"]
         check_config(configuration("optim.loss=consistency", "optim.consistency.weight=2", *shares))

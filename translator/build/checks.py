@@ -70,4 +70,4 @@ def _check_consistency(config: Config) -> None:
         require(is_used, f"optim.consistency.{name}", value, remedy)
     remaining = 1 - options.start
     remedy = f"from start={options.start:g} on, the full weight would never be reached; give at most {remaining:g}"
-    require(options.ramp <= remaining + 1e-9, "optim.consistency.ramp", options.ramp, remedy)
+    require(options.ramp <= remaining + 1e-6, "optim.consistency.ramp", options.ramp, remedy)
