@@ -130,12 +130,12 @@ def test_beams_that_reach_the_limit_are_searched_again(
 
     monkeypatch.setattr(fast.engine, "_within_limits", counting)
     sources = [source for source, _ in PAIRS]
-    for longest in (1, 4, 7, 9, 11, 13, 17, 20, 30):
+    for longest in range(1, 26):
         for one in (torch_, fast):
             one.options = one.options.changed(max_length_ratio=0, max_length_extra=longest)
         assert_same(torch_.translate_fully(sources), fast.translate_fully(sources))
     assert len(settled) >= 30
-    assert sum(settled) >= 3  # the others are left to torch
+    assert sum(settled) >= 8  # the others are left to torch
 
 
 @pytest.mark.parametrize("num_hypotheses", [1, 2])
