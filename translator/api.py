@@ -122,9 +122,10 @@ class Translator(LineTranslator):
     def keep_memory(self) -> None:
         """For a process that only translates from now on: memory is not handed back, nor searched for garbage.
 
-        CTranslate2's threads would wait for each other if they shared the memory that glibc keeps for torch. Without
-        the second, Python's garbage collector looks at all imported modules every few thousand translations (0.09 s).
+        torch's large blocks are only kept by an arena that all threads share, for which CTranslate2's threads would
+        wait. Without the second, Python's garbage collector looks at all imported modules every few thousand
+        translations (0.09 s).
         """
-        if self.device.type == "cpu" and self.engine is None:
-            keep_memory()
+        if self.device.type == "cpu":
+            keep_memory(threads_share=self.engine is None)
         gc.freeze()

@@ -1,5 +1,6 @@
 """Lines divided into parts and joined again, without a model."""
 
+import pytest
 import torch
 
 from support.fake_models import ByteTokenizer
@@ -31,7 +32,9 @@ def test_seeds_depend_on_the_place_in_the_whole_text() -> None:
 def part_with(*texts: str) -> Part:
     hypotheses = [Hypothesis(TOKENIZER.encode_target([text])[0], -1.0 - rank, -0.5) for rank, text in enumerate(texts)]
     forced = [Forced(-1.0, [], torch.eye(len(hypothesis.ids) + 1)) for hypothesis in hypotheses]
-    return Part(0, texts[0], TOKENIZER.encode_source([texts[0]])[0], 0, [], True, hypotheses=hypotheses, forced=forced)
+    ids = TOKENIZER.encode_source([texts[0]])[0]
+    written = TOKENIZER.decode_target([hypothesis.ids for hypothesis in hypotheses])
+    return Part(0, texts[0], ids, 0, [], True, hypotheses=hypotheses, texts=written, forced=forced)
 
 
 def test_the_best_outputs_of_the_parts_form_the_best_output() -> None:
@@ -51,3 +54,20 @@ def test_batches_hold_everything_once_within_the_limits() -> None:
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     assert all(len(batch) * max(8, *(lengths[index] for index in batch)) <= 45 for batch in batches)
     assert max(len(batch) for batch in batches_by_length(lengths, 10_000, most=[2] * len(lengths))) == 2
+
+
+@pytest.mark.parametrize("num_together", [1, 2, 4])
+def test_batches_computed_together_are_even(num_together: int) -> None:
+    lengths = [length for length in range(1, 30) for _ in range(30)]
+    for budget in range(600, 1_400, 50):
+        plain, even = batches_by_length(lengths, budget), batches_by_length(lengths, budget, None, num_together)
+        assert sorted(index for batch in even for index in batch) == list(range(len(lengths)))
+        assert len(even) == -(-len(plain) // num_together) * num_together
+        tokens = [len(batch) * max(8, lengths[batch[0]]) for batch in even]
+        assert max(tokens) <= budget
+
+
+def test_a_few_sentences_stay_together() -> None:
+    assert len(batches_by_length([9] * 40, 1_200, num_together=4)) == 1
+    assert len(batches_by_length([9] * 40, 120, None, num_together=4)) == 4
+    assert len(batches_by_length([9] * 8, 5, num_together=3)) == 8, "no batch is smaller than a sentence"

@@ -188,7 +188,9 @@ class Tokenizer:
 
     def decode_target(self, rows: Iterable[Sequence[int]]) -> list[str]:
         """The texts; special ids are skipped, and bytes that are not valid UTF-8 become U+FFFD."""
-        return [self._target.decode([int(i) for i in row if i >= NUM_SPECIAL]) for row in rows]
+        ordinary = [[int(i) for i in row if i >= NUM_SPECIAL] for row in rows]
+        texts: list[str] = self._target.decode(ordinary, num_threads=1) if ordinary else []
+        return texts
 
     def source_pieces(self, ids: Iterable[int]) -> list[str]:
         """The pieces as SentencePiece writes them, with "▁" for the space before a word."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -136,7 +137,7 @@ class LineTranslator:
             most = [most_sentences(len(part.ids), len(part.prefix), part.terms.size) for part in parts]
             num_together = min([num_workers(self.device), *most])
             most = [sentences // num_together for sentences in most]
-            indices = batches_by_length([len(part.ids) for part in parts], budget, most)
+            indices = batches_by_length([len(part.ids) for part in parts], budget, most, num_together)
             batches = [[parts[index] for index in batch] for batch in indices]
             forbidden = self.forbidden()
             if self.engine is not None and self.engine.accepts(options):
@@ -148,9 +149,10 @@ class LineTranslator:
                     if remaining:
                         self._search(remaining, options, forbidden, abandoned)
                 for part in batch:
-                    part.hypotheses = rank([one._replace(ids=self.turned(one.ids)) for one in part.hypotheses])
+                    part.hypotheses = rank(self._in_reading_order(part.hypotheses))
                 if reranker is not None:
                     self._rerank(reranker, batch)
+                self._spell(batch)
                 if need_attention:
                     self._attend(batch)
                 advance(sum(part.is_first for part in batch))
@@ -180,6 +182,11 @@ class LineTranslator:
     def turned(self, ids: Sequence[int]) -> list[int]:
         """Pieces from reading order to the order in which the model writes them, or back; without BOS and EOS."""
         return list(ids)[::-1] if self.reverse_target else list(ids)
+
+    def _in_reading_order(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        if not self.reverse_target:
+            return hypotheses
+        return [one._replace(ids=self.turned(one.ids)) for one in hypotheses]
 
     def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[tuple[int, int]]]:
         """Word alignments (source word, target word) of given translations, from the model's attention."""
@@ -337,6 +344,12 @@ class LineTranslator:
             )
         for part, hypotheses in zip(parts, found, strict=True):
             part.hypotheses = hypotheses
+
+    def _spell(self, parts: Sequence[Part]) -> None:
+        """Turns ids into text, all together: for one at a time SentencePiece takes twice as long."""
+        texts = iter(self.tokenizer.decode_target([one.ids for part in parts for one in part.hypotheses]))
+        for part in parts:
+            part.texts = list(islice(texts, len(part.hypotheses)))
 
     def _attend(self, parts: list[Part]) -> None:
         """Feeds finished outputs to the model once more, so that the search need not keep track of attention."""

@@ -25,7 +25,8 @@ class Part:
     is_first: bool  # of its line
     terms: Requirements = NO_TERMS
     left_by_engine: bool = False
-    hypotheses: list[Hypothesis] = field(default_factory=list)
+    hypotheses: list[Hypothesis] = field(default_factory=list)  # best first
+    texts: list[str] = field(default_factory=list)  # of the hypotheses
     forced: list[Forced] = field(default_factory=list)
 
     def hypothesis(self, rank: int) -> Hypothesis:
@@ -91,7 +92,7 @@ def join(
     outputs = []
     for rank in range(max(len(part.hypotheses) for part in parts)):
         chosen = [part.hypothesis(rank) for part in parts]
-        texts = tokenizer.decode_target([hypothesis.ids for hypothesis in chosen])
+        texts = [part.texts[min(rank, len(part.texts) - 1)] for part in parts]
         maps = [_attention_map(part, rank, tokenizer) for part in parts] if split_words or need_attention else []
         mean = sum(hypothesis.normalized_score for hypothesis in chosen) / len(chosen)
         by_model = [hypothesis.model_score for hypothesis in chosen if hypothesis.model_score is not None]
