@@ -193,6 +193,15 @@ def test_nothing_is_overwritten_without_being_asked(augment: Augment, tmp_path: 
     assert augment("--kind", "forward", "text", "-o", "out", "--overwrite", "--terms", "out.de")[0] == 2
 
 
+@pytest.mark.parametrize("folder", [".", "/", "existing/"])
+def test_a_folder_is_no_prefix(augment: Augment, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "existing").mkdir()
+    code, said = augment("--kind", "forward", "text", "-o", folder)
+    prefix = Path(folder)
+    message = f"augment: -o {prefix}: is a folder; give the beginning of the files' names, such as {prefix / 'forward'}"
+    assert (code, said) == (2, f"{message}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

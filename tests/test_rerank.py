@@ -1,6 +1,7 @@
 """Reranking: other runs judge the hypotheses of a beam, with weights that are given or tuned on the validation set."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -85,16 +86,20 @@ def test_weights_are_tuned_on_the_validation_set_and_used_from_then_on(
     before = (run / "config.yaml").read_bytes()
     assert tune([*arguments, "--dry-run"]) == 0
     assert not (run / "tuning.json").exists()
+    capsys.readouterr()
     assert tune(arguments) == 0
-    assert "chrf" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "chrf" in said.out
     record = json.loads((run / "tuning.json").read_text(encoding="utf-8"))
     rerank = record["rerank"]
     assert rerank["after"] > rerank["before"]
-    for judge, name in zip(rerank["judges"], ("other", "reverse"), strict=True):
+    useful = [name for weight, name in re.findall(r"^weight +([0-9.]+)  \S+/(\w+)", said.err, re.M) if float(weight)]
+    assert useful, "one without weight would be asked for nothing"
+    for judge, name in zip(rerank["judges"], useful, strict=True):
         assert not Path(judge["run"]).is_absolute()
         assert (run / judge["run"]).resolve() == (folder / name).resolve()
         assert judge["weights_sha256"] == checksum(folder / name)
-    assert all(judge["weight"] >= 0 for judge in rerank["judges"])
+    assert all(judge["weight"] > 0 for judge in rerank["judges"])
     assert (run / "config.yaml").read_bytes() == before
     sources, references = zip(*TEST[:2], strict=True)  # the validation set of the small runs
     for options, expected in (({}, rerank["after"]), ({"rerank": ["none"]}, rerank["before"])):
@@ -185,6 +190,7 @@ def test_synthetic_pairs_are_kept_by_what_the_run_itself_says_of_them(
         (["--rerank", "missing"], "--rerank missing: no such directory"),
         (["--rerank", "run:0.5", "--rerank", "none"], "`none` cannot be given together with runs"),
         (["--rerank", "reverse", "--beam", "1"], "--rerank: greedy search finds only one translation"),
+        (["--rerank", "reverse", "--sample"], "--rerank: sampling finds only one translation; add --nbest 8"),
         (["--rerank", "reverse", "--mbr", "4"], "--rerank: minimum Bayes risk makes its own choice"),
         (["--rerank-length", "1"], "--rerank-length 1.0: is only used for reranking; add --rerank RUN"),
         (["--rerank", "run"], "--rerank run: is the run itself, whose score is always used; give another run"),
@@ -367,3 +373,16 @@ def test_a_judge_of_the_opposite_direction_is_asked_the_other_way_round(folder: 
     assert np.isfinite(features).all()
     assert [one.ids for one in reranker.best_first(hypotheses, features)] == [[5], [5, 6]]
     assert load_judge(("en", "de"), str(folder / "reverse"), 1.0, torch.device("cpu")).is_reverse
+
+
+def test_the_length_alone_may_decide(folder: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(folder / "run", tmp_path / "run")
+    for weight in (0.0, 0.5):
+        record = {"rerank": {"judges": [], "length": weight}}
+        (run / "tuning.json").write_text(json.dumps(record), encoding="utf-8")
+        reranker = Translator.load(run, "cpu", beam_size=4).reranker
+        assert (reranker is None) == (weight == 0)
+    assert reranker is not None
+    hypotheses = [Hypothesis([5] * length, -length, -1.0) for length in (2, 4, 3)]
+    features = reranker.features([""] * 3, [""] * 3, hypotheses)
+    assert [len(one.ids) for one in reranker.best_first(hypotheses, features)] == [4, 3, 2]

@@ -108,6 +108,16 @@ def test_without_options_the_run_keeps_its_stopping_rule(run: Path, rule: str) -
     assert load_file(run / "config.yaml").decode.stop == rule
 
 
+def test_a_run_that_does_not_use_its_beam_is_told(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for search, named in ({"mbr": 2}, "decode.mbr=2"), ({"sample": True}, "decode.sample=true"), ({}, ""):
+        config = load_file(run / "config.yaml")
+        config.decode = DECODE.changed(**search)
+        configuration.save_file(config, run / "config.yaml")
+        assert main([str(run), "--beam", "2", "--alpha", "1", "--device", "cpu", "--dry-run"]) == 0
+        note = f"note: {run} translates with {named}; the settings are compared without"
+        assert (note in capsys.readouterr().err) == bool(named)
+
+
 def test_a_dry_run_changes_nothing(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (run / "config.yaml").read_bytes()
     assert main([str(run), *GRID, "--dry-run"]) == 0
@@ -176,5 +186,7 @@ def test_settings_that_give_the_same_results_are_tried_once() -> None:
     assert [beam for beam, *_ in tried(SearchOptions(beam_size=5, stop="first", length_penalty="none"))] == [5, 1, 4]
     narrow = tried(SearchOptions(beam_size=5, num_hypotheses=3))
     assert all(isinstance(beam, int) and beam >= 3 for beam, *_ in narrow), "its n-best list must remain possible"
+    with_terms = tried(SearchOptions(beam_size=5, terms="terms.tsv"))
+    assert {beam for beam, *_ in with_terms} == {5, 4}, "greedy search cannot enforce terms"
     sampled = tried(SearchOptions(beam_size=5, num_hypotheses=20, sample=True))
     assert [beam for beam, *_ in sampled] == [5, 1, 4, 4, 4], "samples need no beam"

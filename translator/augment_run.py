@@ -153,6 +153,11 @@ def _engine(translator: Translator) -> str:
 
 def _check_files(options: argparse.Namespace, places: Places) -> None:
     """Refuses early what would fail later or overwrite something."""
+    if places.prefix.is_dir():
+        raise UserError(
+            f"-o {places.prefix}: is a folder; give the beginning of the files' names, such as "
+            f"{places.prefix / options.kind}"
+        )
     inputs = [path for _, path in _inputs(options)]
     for path in inputs:
         if path == STANDARD_STREAM:

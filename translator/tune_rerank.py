@@ -46,6 +46,7 @@ def run(options: argparse.Namespace, directory: RunDirectory) -> None:
             stored = [
                 asdict(as_stored(name, judge, directory.path))
                 for name, judge in zip(options.rerank, judges, strict=True)
+                if judge.weight > 0  # the others would be asked for nothing
             ]
             record = {"judges": stored, "length": float(tuned.weights[-1]), **scores}
             with explain_write_errors(directory.path):

@@ -65,6 +65,7 @@ def run(options: argparse.Namespace) -> None:
         with naming_flags(SearchOptions):
             wanted = (options.beam or BEAMS, options.stop or [config.decode.stop], options.alpha or ALPHAS)
             settings = list(grid(config.decode, *wanted))
+        _note_other_search(directory, config.decode)
         trials = []
         for trial in _trials(config, directory, settings, options):
             say(str(trial))
@@ -73,6 +74,13 @@ def run(options: argparse.Namespace) -> None:
         print(f"best by {options.metric}: {best}")
         if not options.dry_run:
             write_result(directory, config, trials, best, options.metric)
+
+
+def _note_other_search(directory: RunDirectory, search: SearchOptions) -> None:
+    """What is tuned is the beam by itself, which is not how every run translates."""
+    other = [f"decode.mbr={search.mbr}"] * (search.mbr > 0) + ["decode.sample=true"] * search.sample
+    if other:
+        say(f"note: {directory.path} translates with {' and '.join(other)}; the settings are compared without")
 
 
 @contextmanager
@@ -95,6 +103,8 @@ def grid(
     wanted = [dict(zip(TUNED, values, strict=True)) for values in product(sorted(beams), map(Stop, stops), alphas)]
     seen = set()
     for setting in [own, *wanted]:
+        if setting["beam_size"] == 1 and current.terms:
+            continue  # greedy search cannot enforce the run's terms
         options = current.changed(**setting, num_hypotheses=1, sample=False, mbr=0)
         if setting["beam_size"] < current.num_hypotheses and not (current.mbr or current.sample):
             continue  # the run's n-best list, unless it is of samples, needs a wider beam

@@ -16,7 +16,7 @@ from translator import Translator, train
 from translator.build.data import prepare_data
 from translator.build.initial_weights import take_over_weights, tokenizer_folder, with_initial_tokenizer
 from translator.build.validation import build_validator
-from translator.config import load_file
+from translator.config import load_file, save_file
 from translator.errors import UserError
 from translator.export.sample import SampleSearch, compare, make_sample
 from translator.languages import alignment_tokens
@@ -228,6 +228,9 @@ def test_what_a_run_started_with_is_recorded_and_not_needed_for_resuming(both: P
     resume(path, "trainer.max_updates=2")
     assert metrics(path)["num_updates"] == 2
     assert tokenizer_folder(load_file(path / "config.yaml")) is not None
+    again = settings(folder, f"init_from={first}", f"run_dir={path}", "resume=auto", "trainer.validate_every=1")
+    train.run(configuration(*again, "trainer.max_updates=3"))
+    assert metrics(path)["num_updates"] == 3
     with pytest.raises(UserError, match=r"init_from: the run has .*, now it would be"):
         resume(path, "trainer.max_updates=3", f"init_from={both}")
 
@@ -259,6 +262,9 @@ def test_only_what_fits_is_taken_over(both: Path, folder: Path, caplog: pytest.L
         (["data.directions=both", "tokenizer.joint=false", "model.tie_embeddings=none"], "set tokenizer.joint=true"),
         (["data.train_tags=[bt,bt]"], "data.train_tags=.*one tag, or null, for each of the 1 training corpora"),
         (["tokenizer.tags=[s]"], "tokenizer.tags=.*such as bt"),
+        (["data.train_tags=[2de]"], "data.train_tags=.*2en and 2de name the language to translate into"),
+        (["data.train=[null]"], "data.train=.*give one prefix or a list of them"),
+        (["data.train=5"], "data.train=5: give one prefix or a list of them"),
     ],
 )
 def test_refusals(both: Path, folder: Path, overrides: list[str], message: str) -> None:
@@ -274,6 +280,27 @@ def test_a_run_does_not_begin_from_whatever_is_the_latest(both: Path, folder: Pa
     config = configuration(*settings(folder, f"init_from={folder / 'latest'}", "resume=auto"))
     with pytest.raises(UserError, match=rf"latest: leads to another run .*; name the run itself, init_from={both}"):
         with_initial_tokenizer(config)
+
+
+@pytest.mark.parametrize(
+    ("languages", "is_refused"), [(("de", "en"), True), (("de", "fr"), True), (("en", "fr"), False)]
+)
+def test_vocabularies_of_one_language_each_do_not_change_sides(
+    both: Path, folder: Path, tmp_path: Path, languages: tuple[str, str], is_refused: bool
+) -> None:
+    separate = shutil.copytree(both, tmp_path / "separate")
+    theirs = load_file(separate / "config.yaml")
+    theirs.data.directions, theirs.tokenizer.joint = "forward", False
+    theirs.model.tie_embeddings = "target"
+    save_file(theirs, separate / "config.yaml")
+    source, target = languages
+    given = [f"init_from={separate}", f"data.source={source}", f"data.target={target}", "model.tie_embeddings=target"]
+    config = configuration(*settings(folder, *given))
+    if is_refused:
+        with pytest.raises(UserError, match="has a vocabulary for en and another for de"):
+            with_initial_tokenizer(config)
+    else:
+        assert not with_initial_tokenizer(config).tokenizer.joint
 
 
 def test_weights_of_another_architecture_are_refused(both: Path, folder: Path) -> None:

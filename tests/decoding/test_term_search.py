@@ -90,6 +90,19 @@ def test_terms_are_stronger_than_other_constraints_and_come_after_a_prefix() -> 
         assert contains(best.ids[2:], ["b", "b"])
 
 
+@pytest.mark.parametrize("longest", [1, 2, 3])
+def test_every_listed_output_keeps_the_prefix_even_at_the_limit(longest: int) -> None:
+    options = SearchOptions(beam_size=12, num_hypotheses=12, max_length_ratio=0, max_length_extra=longest)
+    num_listed = 0
+    for seed in range(10):
+        model = TableModel.random(seed, vocab_size=8)
+        (hypotheses,) = found(model, options, [["b"]], prefixes=[[5, 6]])
+        num_listed += len(hypotheses)
+        assert [one.ids[:2] for one in hypotheses] == [[5, 6]] * len(hypotheses)
+        assert all(one.score > -1e9 for one in hypotheses)
+    assert num_listed >= 10
+
+
 def test_a_model_that_has_diverged_still_writes_its_terms() -> None:
     model = TableModel(torch.full((11, 8), torch.nan, dtype=torch.double))
     ((best, *_),) = found(model, SearchOptions(beam_size=2, max_length_extra=5), [["ab"]])

@@ -69,13 +69,17 @@ def with_initial_tokenizer(config: Config) -> Config:
     """
     if config.init_from is None or config.resume not in (False, AUTO):
         return config
+    begun = RunDirectory(Path(config.run_dir)) if config.run_dir else None
+    if begun is not None and begun.config.exists():  # it has the options, and needs the other run no more
+        return _with_tokenizer_of(begun, config)
     run = _initial_run(config)
     if run.path != Path(config.init_from):
         raise UserError(
             f"init_from={config.init_from}: leads to another run as soon as this one has begun; name the run itself, "
             f"init_from={run.path}"
         )
-    theirs = replace(load_file(run.config).tokenizer, sampling=config.tokenizer.sampling)
+    _require_same_sides(config, load_file(run.config))
+    theirs = _with_tokenizer_of(run, config).tokenizer
     defaults = vars(TokenizerConfig())
     replaced = [
         f"tokenizer.{name}={value} instead of {getattr(config.tokenizer, name)}"
@@ -85,6 +89,22 @@ def with_initial_tokenizer(config: Config) -> Config:
     if replaced:
         logger.warning("init_from=%s: with the tokenizer of that run, %s", config.init_from, ", ".join(replaced))
     return replace(config, tokenizer=theirs)
+
+
+def _with_tokenizer_of(run: RunDirectory, config: Config) -> Config:
+    theirs = load_file(run.config).tokenizer
+    return replace(config, tokenizer=replace(theirs, sampling=config.tokenizer.sampling))
+
+
+def _require_same_sides(config: Config, theirs: Config) -> None:
+    """Each side's own vocabulary would split a text of the other language into characters."""
+    ours, other = config.data, theirs.data
+    if not theirs.tokenizer.joint and (ours.source == other.target or ours.target == other.source):
+        raise UserError(
+            f"init_from={config.init_from}: has a vocabulary for {other.source} and another for {other.target}, which "
+            f"data.source={ours.source} data.target={ours.target} would exchange; start from a run with "
+            "tokenizer.joint=true"
+        )
 
 
 def tokenizer_folder(config: Config) -> Path | None:

@@ -125,7 +125,8 @@ class _Beams:
         return [sentence.candidates(values, step) for sentence, values in both]
 
     def _best_of_each(self, log_probs: Tensor) -> Iterator[tuple[int, int, float]]:
-        values, pieces = log_probs.nan_to_num(-torch.inf).topk(2)  # (A · k, 2), since one of them may be the end
+        possible = log_probs.nan_to_num(nan=-torch.inf, neginf=-torch.inf)
+        values, pieces = possible.topk(2)  # (A · k, 2), since one of them may be the end
         values = values + self.scores.flatten()[:, None]
         for row, two in enumerate(zip(pieces.tolist(), values.tolist(), strict=True)):
             yield from ((row, piece, value) for piece, value in zip(*two, strict=True))

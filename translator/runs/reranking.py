@@ -94,7 +94,9 @@ def tuned_judges(folder: Path) -> tuple[list[TunedJudge], float]:
 def load_tuned_reranker(languages: Languages, folder: Path, device: torch.device) -> Reranker | None:
     """The judges that `translator.tune` has stored in the run, refused if they are not what they were then."""
     judges, length_weight = tuned_judges(folder)
-    return Reranker([_as_tuned(one, languages, folder, device) for one in judges], length_weight) if judges else None
+    if not judges and length_weight == 0:
+        return None
+    return Reranker([_as_tuned(one, languages, folder, device) for one in judges], length_weight)
 
 
 def _as_tuned(tuned: TunedJudge, languages: Languages, folder: Path, device: torch.device) -> Judge:
@@ -129,5 +131,6 @@ def require_candidates(options: SearchOptions) -> None:
     """Refuses options that leave nothing to choose from."""
     if options.mbr:
         raise UserError("--rerank: minimum Bayes risk makes its own choice; use one or the other")
-    if options.beam_size == 1 and not options.sample:
-        raise UserError("--rerank: greedy search finds only one translation; add --beam 8")
+    if not has_candidates(options):
+        search, more = ("sampling", "--nbest 8") if options.sample else ("greedy search", "--beam 8")
+        raise UserError(f"--rerank: {search} finds only one translation; add {more}")

@@ -27,8 +27,8 @@ class AugmentOptions(Options):
     )
     max_ratio: float | None = option(
         None,
-        "drop pairs with one side more than R times as long as the other, in characters; default: the run's "
-        "data.cleaning.max_ratio; 0 = no limit",
+        "drop pairs with one side of more than 20 characters that is over R times as long as the other; default: the "
+        "run's data.cleaning.max_ratio; 0 = no limit",
         minimum=0,
         metavar="R",
     )

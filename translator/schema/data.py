@@ -127,7 +127,7 @@ class TextDataConfig(DataConfig):
         self.require(self.valid is not None, "valid", "give the prefix of the validation files")
         prefixes = self.train_prefixes
         self.require(
-            bool(prefixes) and all(prefixes),
+            bool(prefixes) and all(isinstance(prefix, str) and prefix for prefix in prefixes),
             "train",
             "give one prefix or a list of them: 'data.train=[corpora/a,corpora/b]'",
         )
@@ -143,10 +143,17 @@ class TextDataConfig(DataConfig):
             f"give one tag, or null, for each of the {len(prefixes)} training corpora",
         )
         self.require(all(is_tag_name(tag) for tag in tags if tag is not None), "train_tags", TAG_REMEDY)
+        languages = [f"2{language}" for language in (self.source, self.target)]
+        self.require(
+            not set(languages) & set(tags),
+            "train_tags",
+            f"{' and '.join(languages)} name the language to translate into (data.directions=both); use another tag",
+        )
 
     @property
     def train_prefixes(self) -> list[str]:
-        return [str(prefix) for prefix in (self.train if isinstance(self.train, list) else [self.train])]
+        prefixes: list[str] = self.train if isinstance(self.train, list) else [self.train]
+        return prefixes
 
 
 @dataclass
