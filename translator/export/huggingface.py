@@ -2,8 +2,9 @@
 
 Pegasus has the same layers as our pre-norm model, and Marian the same as our post-norm model. Both add sinusoidal
 positions whose sines fill the first half of the dimensions and whose cosines fill the second; ours alternate. The order
-of the dimensions of the residual stream is arbitrary, so all matrices are permuted to match. Learned positions are
-stored in place of the sinusoids.
+of the dimensions of the residual stream is arbitrary, so all matrices are permuted to match. Pegasus also takes learned
+positions, or none, in place of the sinusoids. Marian would compute with them too, but leaves its positions out when it
+is saved, so that they would be sinusoids again the next time it is loaded.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,6 +88,12 @@ def supported(model: Seq2Seq) -> Transformer:
     if model.decoder_bias is not None:
         raise UserError(
             "model.positions=relative: only T5 has it, and T5's layers have no biases; use positions=sinusoidal"
+        )
+    if not layer.self_residual.pre_norm and not isinstance(model.target_positions, SinusoidalPositions):
+        name = "learned" if isinstance(model.target_positions, LearnedPositions) else "none"
+        raise UserError(
+            f"model.positions={name}: with norm_order=post, transformers saves no positions but sinusoidal ones; use "
+            "--to ctranslate2, or a run with norm_order=pre or positions=sinusoidal"
         )
     if isinstance(layer.self_residual.norm, nn.RMSNorm):
         raise UserError(f"model.norm=rms: {remedy} norm=layer")
