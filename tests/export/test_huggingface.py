@@ -10,7 +10,7 @@ from transformers import AutoModelForSeq2SeqLM
 from support.exported_runs import PAIRS, SMALL, make_run
 from translator.errors import UserError
 from translator.export.__main__ import main
-from translator.export.huggingface import make_configuration, supported, weights
+from translator.export.huggingface_model import make_configuration, supported, weights
 from translator.ids import BOS, EOS, PAD
 from translator.models.lstm import LstmSeq2Seq
 from translator.models.transformer import Transformer
