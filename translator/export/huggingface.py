@@ -64,7 +64,8 @@ def _generation(options: SearchOptions, has_unknown: bool) -> GenerationConfig:
         eos_token_id=EOS,
         decoder_start_token_id=BOS,
         suppress_tokens=[PAD, BOS] if has_unknown else [PAD, UNK, BOS],
-        min_new_tokens=1,
+        min_new_tokens=options.min_length,
+        no_repeat_ngram_size=options.no_repeat_ngram,
         max_length=MAX_POSITIONS,
         num_beams=options.beam_size,
         **({"length_penalty": penalty, "early_stopping": True} if options.beam_size > 1 else {}),
@@ -93,6 +94,8 @@ def translate(folder: Path, lines: Sequence[str], search: SampleSearch) -> list[
             num_beams=search.beam_size,
             max_length=None,
             max_new_tokens=search.max_length,
+            min_new_tokens=1,
+            no_repeat_ngram_size=0,
             **penalty,
         )
         texts = target.batch_decode(ids, skip_special_tokens=True)
