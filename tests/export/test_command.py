@@ -167,6 +167,22 @@ def test_all_files_have_the_permissions_of_the_umask(target: str, run: Path, tmp
     assert modes == dict.fromkeys(modes, 0o666 & ~atomic._UMASK)
 
 
+@EACH_TARGET
+def test_a_full_disk_is_explained_in_one_line_and_nothing_is_left(
+    target: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # too little for the weights
+    try:
+        assert main([str(run), "--to", target, "-o", str(tmp_path / "exported")]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    *_, error = capsys.readouterr().err.splitlines()
+    assert re.match(rf"export: -o {re.escape(str(tmp_path))}/exported: cannot be written \(.*File too large", error)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_exported_is_refused_in_one_line(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

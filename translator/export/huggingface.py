@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from safetensors.torch import save_file
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, GenerationConfig
 from transformers.utils.logging import disable_progress_bar
 
@@ -14,6 +13,7 @@ from translator.export.model_card import BY_TOKENIZER
 from translator.export.sample import SampleSearch, Written
 from translator.ids import BOS, EOS, PAD, UNK
 from translator.runs.loading import LoadedRun
+from translator.runs.weights import write_tensors
 from translator.schema.decode import LengthPenalty, SearchOptions
 
 __all__ = ["NORMALIZATION", "PACKAGES", "supported", "translate", "usage", "write"]
@@ -45,8 +45,9 @@ def write(run: LoadedRun, folder: Path) -> None:
     model = supported(run.model)
     configuration = make_configuration(model)
     configuration.save_pretrained(folder)
-    tensors = {name: tensor.detach().float().contiguous() for name, tensor in weights(model, configuration)}
-    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    write_tensors(
+        folder / "model.safetensors", {name: tensor.float() for name, tensor in weights(model, configuration)}
+    )
     _generation(run.config.decode, has_unknown=not _falls_back_to_bytes(run)).save_pretrained(folder)
     save_tokenizers(run.tokenizer, folder, run.config.data.cleaning.normalize, configuration.max_position_embeddings)
 
