@@ -1,4 +1,4 @@
-"""The atlas in a real browser: Debian's Chromium, driven by Playwright, without a network."""
+"""The atlas in a real browser: Chromium or Chrome, driven by Playwright, without a network."""
 
 import math
 from collections.abc import Iterator

@@ -167,6 +167,22 @@ def test_all_files_have_the_permissions_of_the_umask(target: str, run: Path, tmp
     assert modes == dict.fromkeys(modes, 0o666 & ~atomic._UMASK)
 
 
+@EACH_TARGET
+def test_a_full_disk_is_explained_in_one_line_and_nothing_is_left(
+    target: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))  # too little for the weights
+    try:
+        assert main([str(run), "--to", target, "-o", str(tmp_path / "exported")]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    *_, error = capsys.readouterr().err.splitlines()
+    assert re.match(rf"export: -o {re.escape(str(tmp_path))}/exported: cannot be written \(.*File too large", error)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_exported_is_refused_in_one_line(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +193,7 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
     config.data.reverse_target = True
     save_file(config, turned / "config.yaml")
     (moved.parent / "valid.en").unlink()
+    (tmp_path / "blank.txt").write_text(" \n\n", encoding="utf-8")
     (tmp_path / "one.txt").write_text("A line.\n", encoding="utf-8")
     (tmp_path / "two.txt").write_text("Eine Zeile.\nNoch eine.\n", encoding="utf-8")
     to = ["--to", "ctranslate2"]
@@ -189,8 +206,13 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
         ([str(run), "--to", "huggingface", "--quantization", "int8"], "--quantization int8: for --to ctranslate2"),
         ([str(run), "--to", "huggingface", "--shortlist"], "--shortlist: for --to ctranslate2"),
         ([str(run), *to, "--license", "a b"], "--license a b: give an identifier"),
+        ([str(run), *to, "--license", "mité"], "--license mité: give an identifier"),
+        ([str(run), *to, "--sample", str(tmp_path / "blank.txt")], r"--sample \S+blank.txt: has no line"),
         ([str(run), *to, "--reference", str(tmp_path / "one.txt")], "needs --sample"),
-        ([str(run), *to, "--sample", str(tmp_path / "one.txt"), "--reference", str(tmp_path / "two.txt")], "2 lines"),
+        (
+            [str(run), *to, "--sample", str(tmp_path / "one.txt"), "--reference", str(tmp_path / "two.txt")],
+            r"two.txt: has 2 lines, but --sample \S+one.txt has 1; give one reference per line",
+        ),
     ):
         assert main([*arguments, "-o", str(tmp_path / "exported")]) == 2, expected
         error = capsys.readouterr().err

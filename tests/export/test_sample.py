@@ -8,9 +8,19 @@ import pytest
 import torch
 
 from support.exported_runs import PAIRS, make_run
+from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError
 from translator.evaluation.metrics import score_corpus
-from translator.export.sample import Sample, SampleSearch, Written, _is_tie, compare, make_sample
+from translator.export.sample import (
+    Sample,
+    SampleSearch,
+    Written,
+    _is_tie,
+    compare,
+    make_sample,
+    search_options,
+    written_by,
+)
 from translator.runs.loading import LoadedRun, load_run
 
 LINES = [source for source, _ in PAIRS]
@@ -27,8 +37,33 @@ def test_lines_are_spread_over_the_set_and_fit_the_model(run: LoadedRun) -> None
     assert make_sample(run, pairs, 3).lines == ["line 0", "line 3", "line 6"]
     assert make_sample(run, pairs, 3).references == ["Zeile 0", "Zeile 3", "Zeile 6"]
     assert make_sample(run, [("", "x"), (" ", "x"), ("word " * 500, "x"), ("a", None)], 9) == Sample(["a"], None)
-    with pytest.raises(UserError, match="--sample"):
-        make_sample(run, [("", "x")], 9)
+    with pytest.raises(UserError, match=r"^lines\.txt: has no line that is neither blank nor .*--sample FILE$"):
+        make_sample(run, [("", "x")], 9, origin="lines.txt")
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_every_line_has_a_translation(normalize: bool, run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Invisible lines have none."""
+    monkeypatch.setattr(run.config.data.cleaning, "normalize", normalize)
+    pairs = [(text, None) for text in ("\u200b", "\u3000", "▁▁", "\ufeff\u00ad", "She sings.")]
+    sample = make_sample(run, pairs, 9)
+    assert sample.lines == ["She sings."]
+    translator = LineTranslator(run.model, run.tokenizer, options=search_options(SampleSearch(1)))
+    assert len(written_by(translator, sample.lines)) == 1
+
+
+def test_lines_are_no_longer_than_the_positions_of_any_format(run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run.config.data, "max_pieces", 6_000)
+    fits, too_long = ("a " * number for number in (400, 1_200))
+    assert [len(ids) > 1_024 for ids in run.tokenizer.encode_source([fits, too_long])] == [False, True]
+    assert make_sample(run, [(too_long, None), (fits, None)], 9).lines == [fits.strip()]
+
+
+def test_only_our_own_tokenizer_tells_its_mark_from_a_space(run: LoadedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [("a▁man", None), ("She sings.", None)]
+    assert make_sample(run, pairs, 9).lines == ["a man", "She sings."]
+    monkeypatch.setattr(run.config.data.cleaning, "normalize", False)
+    assert make_sample(run, pairs, 9).lines == ["She sings."]
 
 
 def written(run: LoadedRun, texts: Sequence[str]) -> list[Written]:

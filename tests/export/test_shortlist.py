@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
 from translator.export import shortlist
 from translator.export.shortlist import translation_table, write_shortlist
 
@@ -54,3 +55,11 @@ def test_the_file_lists_likely_translations_copies_and_frequent_pieces(
     assert len(always) == 3
     assert table["▁red"].split() == ["▁red", "▁rotes"]
     assert table["▁house"].split()[-1] == "▁Haus"
+
+
+def test_a_corpus_without_a_pair_is_refused(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.train([("a b", "c d")], vocab_size=300)
+    for pairs in ([], [("", "c"), ("a", "")]):
+        with pytest.raises(UserError, match=r"^--shortlist: the run's training corpus has no pair .*; leave it out$"):
+            write_shortlist(pairs, tokenizer, tmp_path / "vmap.txt")
+    assert not (tmp_path / "vmap.txt").exists()

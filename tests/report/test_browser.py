@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's Chromium, driven by Playwright, without a network."""
+"""The page in a real browser: Chromium or Chrome, driven by Playwright, without a network."""
 
 import json
 import re

@@ -52,6 +52,8 @@ def make_run(
     *,
     joint: bool = True,
     kind: str = "bpe",
+    byte_fallback: bool = True,
+    decode: SearchOptions | None = None,
     num_updates: int = NUM_UPDATES,
 ) -> Path:
     """A finished run whose validation set lies beside it."""
@@ -63,12 +65,12 @@ def make_run(
     settings = config.Config(
         model=model or TransformerConfig(**SMALL),
         data=TextDataConfig(train=str(folder.parent / "train"), valid=str(folder.parent / "valid")),
-        tokenizer=TokenizerConfig(vocab_size=320, joint=joint, kind=kind),  # type: ignore[arg-type]
+        tokenizer=TokenizerConfig(vocab_size=320, joint=joint, kind=kind, byte_fallback=byte_fallback),  # type: ignore[arg-type]
         optim=OptimConfig(),
         trainer=TrainerConfig(),
-        decode=SearchOptions(beam_size=3),
+        decode=decode or SearchOptions(beam_size=3),
     )
-    tokenizer = Tokenizer.train(PAIRS * 3, vocab_size=320, joint=joint, kind=kind)
+    tokenizer = Tokenizer.train(PAIRS * 3, vocab_size=320, joint=joint, kind=kind, byte_fallback=byte_fallback)
     torch.manual_seed(1)
     module = build_model(settings.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
     learn(module, tokenizer, num_updates)

@@ -1,4 +1,4 @@
-"""Visits of a page in a real browser, Debian's Chromium, with everything that it logs and requests."""
+"""Visits of a page in a real browser, Chromium or Chrome, with everything that it logs and requests."""
 
 import importlib.util
 import json
@@ -8,10 +8,20 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = shutil.which("chromium")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")  # as Debian, Ubuntu and Google name theirs
+
+
+def find_browser() -> str | None:
+    """The first of them that is installed."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+CHROMIUM = find_browser()
 NEEDS_BROWSER = [
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt-get install chromium)"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason=f"none of {', '.join(BROWSERS)} is installed (apt-get install chromium)"
+    ),
     pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="playwright is not installed"),
 ]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import NoReturn
 
 import torch
@@ -26,6 +27,7 @@ from translator.runs.translation import normalization
 
 DEFAULT_BEAM = 5
 SHOWN = 3  # differing lines
+LICENSE_CHARACTERS = frozenset(ascii_letters + digits + "-._")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -38,7 +40,8 @@ def run(options: argparse.Namespace) -> None:
     target.supported(loaded.model)
     _check_order(path, loaded)
     _check_tags(options, loaded)
-    sample = make_sample(loaded, _sample_pairs(options, loaded), options.sample_size)
+    origin = f"--sample {options.sample}" if options.sample else "the run's validation set"
+    sample = make_sample(loaded, _sample_pairs(options, loaded), options.sample_size, origin=origin)
     details = {"to": options.to, "run": path.resolve().name, "quantization": options.quantization}
     with export_folder(options.output, details) as folder:
         say(f"Writing {options.output} …")
@@ -78,7 +81,7 @@ def _check_combinations(options: argparse.Namespace) -> None:
             raise UserError("--shortlist: for --to ctranslate2 only")
     if options.reference and not options.sample:
         raise UserError(f"--reference {options.reference}: needs --sample, the lines that it translates")
-    if not options.license.strip() or not all(c.isalnum() or c in "-._" for c in options.license):
+    if not options.license or not set(options.license) <= LICENSE_CHARACTERS:
         raise UserError(f"--license {options.license}: give an identifier such as apache-2.0 or cc-by-4.0")
 
 
@@ -109,8 +112,8 @@ def _sample_pairs(options: argparse.Namespace, loaded: LoadedRun) -> Sequence[tu
         references: list[str | None] = [*read_lines(options.reference)] if options.reference else [None] * len(lines)
         if len(references) != len(lines):
             raise UserError(
-                f"--reference {options.reference}: has {len(references)} lines, but --sample has {len(lines)}; give "
-                "one reference per line"
+                f"--reference {options.reference}: has {len(references)} lines, but --sample {options.sample} has "
+                f"{len(lines)}; give one reference per line"
             )
         return list(zip(lines, references, strict=True))
     try:

@@ -8,6 +8,7 @@ all the same, because the pieces up to there do not depend on it; beams are not.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from translator.data.normalization import SENTENCEPIECE_SPACE, is_blank
 from translator.decoding.line_translator import LineTranslator
 from translator.errors import UserError
 from translator.evaluation.metrics import score_corpus
@@ -16,6 +17,7 @@ from translator.runs.loading import LoadedRun
 from translator.runs.translation import normalization, translation_options
 from translator.schema.decode import LengthPenalty, SearchOptions, Stop
 
+LONGEST_LINE = 1_000  # pieces of a source; every format has positions for that
 MAX_LENGTH = 200  # pieces of an output; beams that reach it are not compared
 BATCH_TOKENS = 2_048
 TIE = 1e-5  # of log-probability per piece: what differs by less is equally good to the precision of float32
@@ -102,19 +104,24 @@ class Comparison:
         return text
 
 
-def make_sample(run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: int) -> Sample:
-    """At most this many pairs, spread over all of them."""
+def make_sample(
+    run: LoadedRun, pairs: Sequence[tuple[str, str | None]], most: int, *, origin: str = "--sample"
+) -> Sample:
+    """At most this many pairs, spread over all of them; `origin` is where they come from, for the user."""
     normalize = normalization(run.config) or (lambda text: text)
+    longest = min(run.config.data.max_pieces or MAX_LENGTH, LONGEST_LINE)
     fitting = []
     for source, reference in pairs:
         line = normalize(source).strip()
-        num_pieces = len(run.tokenizer.encode_source([line])[0]) - 1 if line else 0
-        if 0 < num_pieces <= (run.config.data.max_pieces or MAX_LENGTH):
+        if is_blank(line) or SENTENCEPIECE_SPACE in line:  # which only our own tokenizer tells from a space
+            continue
+        if 0 < len(run.tokenizer.encode_source([line])[0]) - 1 <= longest:
             fitting.append((line, reference))
     chosen = [fitting[number * len(fitting) // most] for number in range(most)] if len(fitting) > most else fitting
     if not chosen:
         raise UserError(
-            "--sample: has no line that is neither blank nor too long for the model; give ordinary sentences"
+            f"{origin}: has no line that is neither blank nor longer than {longest} pieces; give ordinary sentences "
+            "with --sample FILE"
         )
     references = [reference for _, reference in chosen if reference is not None]
     return Sample([line for line, _ in chosen], references if len(references) == len(chosen) else None)

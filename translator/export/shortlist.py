@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from translator.data.tokenizer import Tokenizer
+from translator.errors import UserError
 from translator.ids import EOS, NUM_SPECIAL
 
 FILE = "vmap.txt"
@@ -26,6 +27,8 @@ CHUNK = 1_000  # pairs that are split into pieces together
 def write_shortlist(pairs: Iterable[tuple[str, str]], tokenizer: Tokenizer, path: Path) -> int:
     """Writes the shortlist as CTranslate2 reads it; returns the number of pairs it was learned from."""
     sources, targets = _encoded(pairs, tokenizer)
+    if not sources:
+        raise UserError("--shortlist: the run's training corpus has no pair with text on both sides; leave it out")
     source_ids, target_ids, probabilities = translation_table(sources, targets)
     likely = probabilities >= LEAST_PROBABILITY
     source_ids, target_ids, probabilities = source_ids[likely], target_ids[likely], probabilities[likely]
