@@ -61,12 +61,13 @@ class RunningServer:
         return self.service.metrics.registry.get_sample_value(f"translator_{name}") or 0.0
 
 
-def copier(source: str = "en", target: str = "de", **options: Any) -> TorchModel:
+def copier(
+    source: str = "en", target: str = "de", *, search: SearchOptions | None = None, **options: Any
+) -> TorchModel:
     """A model that writes its source in capitals."""
     tokenizer = ByteTokenizer()
-    translator = LineTranslator(
-        CopyModel(tokenizer.target_vocab_size), tokenizer, options=SearchOptions(beam_size=2), **options
-    )
+    search = search or SearchOptions(beam_size=2)
+    translator = LineTranslator(CopyModel(tokenizer.target_vocab_size), tokenizer, options=search, **options)
     return TorchModel(translator, source, target, "copier")
 
 

@@ -11,19 +11,25 @@
   let lines = []; // translations, one for each line
   let sentences = []; // {line, place, segment}: everything that the model translated at once
   let key = "";
+  let failure = ""; // of the latest request
   let due = 0;
   let grid = 0; // the heads that are enlarged
 
   // ---- from state to translations ----
   const texts = () => state.text.split(/\r\n|\r|\n/);
 
+  // Without a server a panel shows what the file has; a search for one translation has no others.
+  const hasPanel = (name) => (isOnline ? name !== "alternatives" || Service.numBest(state.pair) > 1 : hasData(name));
+
   // What the panels show of the chosen translation. Another one than the best is known only together with the others.
   const needOf = (name) => (name === "heads" && state.rank ? `heads ${state.rank}` : name);
-  const needs = () => [...new Set([...state.open, ...(state.rank ? ["alternatives"] : [])])].map(needOf).sort();
+  const needs = () => [...new Set([...state.open.filter(hasPanel), ...(state.rank ? ["alternatives"] : [])])].map(needOf).sort();
 
   async function refresh() {
     clearTimeout(due);
     if (!isOnline) return render();
+    failure = "";
+    state.rank = Math.min(state.rank, Service.numBest(state.pair) - 1);
     const own = texts();
     const asked = { pair: state.pair, key, prefixes: own.map((_, n) => state.prefixes[n] ?? []) };
     find("translation").classList.add("waiting");
@@ -39,12 +45,20 @@
       find("translation").classList.remove("waiting");
     } catch (error) {
       if (error.name === "AbortError") return undefined; // a newer request is on its way
-      say(error.message);
+      fail(error.message);
       if (error.needsKey) find("key-control").hidden = false;
       if (error.retry) due = setTimeout(refresh, 1000 * error.retry);
       if (!(error instanceof Service.Problem)) throw error;
     }
     return undefined;
+  }
+
+  // What is already there stays, and panels that wait for their data no longer do.
+  function fail(text) {
+    failure = text;
+    say(text);
+    find("translation").classList.remove("waiting");
+    document.querySelectorAll(".loading").forEach((note) => { note.textContent = text; });
   }
 
   function say(text) {
@@ -60,7 +74,7 @@
       find("translation").replaceChildren(...lines.map((line) => make("p", { dir: "auto", lang: state.pair.split(">")[1] ?? "" }, line.text)));
     }
     find("result").hidden = !sentences.length;
-    PANELS.forEach((name) => { find(name).hidden = !sentences.length || (!isOnline && !hasData(name)); });
+    PANELS.forEach((name) => { find(name).hidden = !sentences.length || !hasPanel(name); });
     State.write();
     if (!sentences.length) return Choices.close();
     fillMenu();
@@ -68,7 +82,7 @@
     const rank = Math.min(state.rank, segment.hypotheses.length - 1); // the others may still be loading
     drawForced(line, place);
     drawWeave(segment, segment.hypotheses[rank]);
-    PANELS.forEach((name) => drawPanel(name, sentences[state.sentence], rank));
+    PANELS.filter(hasPanel).forEach((name) => drawPanel(name, sentences[state.sentence], rank));
     return undefined;
   }
 
@@ -132,7 +146,7 @@
     if (!panel.open) return;
     const isLoading = isOnline && !lines[line].wanted.includes(needOf(name));
     plot.style.minHeight = isLoading ? `${plot.offsetHeight}px` : ""; // so that the page does not jump
-    if (isLoading) plot.replaceChildren(make("p", { class: "facts" }, "…"));
+    if (isLoading) plot.replaceChildren(make("p", { class: "facts loading" }, failure || "…"));
     else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
     else if (name === "beam") Beam.draw(plot, segment.beam, segment.reverse_target);
     else drawHeads(plot, segment, rank);
@@ -226,6 +240,7 @@
       find("pair-control").hidden = settings.pairs.length < 2;
       find("key-control").hidden = !settings.needsKey;
       state.pair ||= settings.pair;
+      state.text ||= find("text").value; // typed before the settings arrived
     } catch (error) {
       say(error.message);
       setTimeout(start, 1000 * (error.retry || 10));
