@@ -1,6 +1,7 @@
 """Small runs to export: untrained models of any architecture, and one that has memorised a few sentences."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def make_run(
     joint: bool = True,
     kind: str = "bpe",
     num_updates: int = NUM_UPDATES,
+    tags: Sequence[str] = (),
 ) -> Path:
     """A finished run whose validation set lies beside it."""
     folder.mkdir(parents=True)
@@ -68,7 +70,7 @@ def make_run(
         trainer=TrainerConfig(),
         decode=SearchOptions(beam_size=3),
     )
-    tokenizer = Tokenizer.train(PAIRS * 3, vocab_size=320, joint=joint, kind=kind)
+    tokenizer = Tokenizer.train(PAIRS * 3, vocab_size=320, joint=joint, kind=kind, tags=tags)
     torch.manual_seed(1)
     module = build_model(settings.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
     learn(module, tokenizer, num_updates)
