@@ -118,7 +118,7 @@ def test_what_takes_longer_than_the_drain_is_abandoned(small_run: Path, tmp_path
         lost = clients.submit(post, url)
         wait_until((tmp_path / "begun").exists)
         program.send_signal(signal.SIGTERM)
-        assert program.wait(60) == 0
+        assert program.wait(20) == 0  # the default is to wait for 30 s
         with pytest.raises(urllib.error.HTTPError) as refused:
             lost.result()
         assert (refused.value.code, json.load(refused.value)) == (503, {"error": "the server is shutting down"})
@@ -154,15 +154,11 @@ def test_the_limits_are_those_of_the_command_line(small_run: Path, tmp_path: Pat
             ("translate", {"q": "a", "alternatives": 2}, "alternatives: must be a whole number from 0 to 1"),
             ("v1/translate", {"text": "a", "nbest": 3}, "nbest: must be a whole number from 1 to 2"),
             ("v1/translate", {"text": "a", "options": {"beam_size": 7}}, None),
-            (
-                "v1/translate",
-                {"text": "a", "options": {"beam_size": 8}},
-                "options.beam_size: must be at most 7 on this server",
-            ),
-            ("v1/translate", {"text": "a", "options": {"mbr": 8}}, "options.mbr: must be at most 7 on this server"),
+            ("v1/translate", {"text": "a", "options": {"beam_size": 8}}, f"options.beam_size: {widest}"),
+            ("v1/translate", {"text": "a", "options": {"mbr": 8}}, f"options.mbr: {widest}"),
         ):
             status, answer = ask(f"{url}/{path}", {"source": "en", "target": "de"} | body)
-            assert (status, answer.get("error")) == (200, None) if refusal is None else (400, refusal), body
+            assert (status, answer.get("error")) == ((400, refusal) if refusal else (200, None)), body
         program.send_signal(signal.SIGTERM)
         assert program.wait(60) == 0
 
