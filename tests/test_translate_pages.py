@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,19 @@ from translator.translate_pages import TranslationPages
 def write_pages(folder: Path, lines: list[str], **options: Any) -> tuple[TranslationPages, list[dict[str, Any]]]:
     tokenizer = ByteTokenizer()
     copier = LineTranslator(CopyModel(tokenizer.target_vocab_size), tokenizer, options=SearchOptions(**options))
-    pages = TranslationPages(folder, copier)
+    pages = TranslationPages(folder, copier, languages=("en", "de"))
     for number, (line, translation) in enumerate(
         zip(lines, copier.translate_fully(lines, need_attention=True), strict=True)
     ):
         pages.add(number, line, "", translation)
     pages.close()
+    return pages, embedded(folder)
+
+
+def embedded(folder: Path) -> list[dict[str, Any]]:
     text = (folder / "index.html").read_text(encoding="utf-8")
-    return pages, json.loads(text.split('id="translations">')[1].split("</script>")[0])
+    found: list[dict[str, Any]] = json.loads(text.split('id="translations">')[1].split("</script>")[0])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -46,9 +52,10 @@ def test_a_page_that_is_full_still_has_all_maps(tmp_path: Path, monkeypatch: pyt
     pages, data = write_pages(tmp_path / "whole", ["one", "", "two"], beam_size=2)
     assert pages.note == ""
     assert [line["text"] for line in data] == ["ONE", "", "TWO"]
+    assert all(line["languages"] == ["en", "de"] for line in data)
     assert data[0]["segments"][0]["heads"]["layers"] == 2
     assert data[0]["segments"][0]["beam"]["packed"]
-    monkeypatch.setattr(translate_pages, "OfflinePage", lambda title: OfflinePage(title, largest=20_000))
+    monkeypatch.setattr(translate_pages, "OfflinePage", partial(OfflinePage, largest=20_000))
     pages, data = write_pages(tmp_path / "small", ["one"] * 6, beam_size=2)
     assert 0 < len(data) < 6
     assert f"only the first {len(data)} of 6 lines" in pages.note
@@ -67,6 +74,7 @@ def test_images_of_an_earlier_run_are_removed_and_those_of_others_are_not(
     for name in ("000003-1.png", "notes.txt"):
         (maps / name).write_bytes(b"mine")
     assert translate("short.txt", "-o", "out", "--attention", "maps")[0] == 0
+    assert embedded(maps)[0]["languages"] == ["en", "de"]
     others = ["000003-1.png", "000009.png", "kept.png", "notes.txt"]
     assert sorted(path.name for path in maps.iterdir()) == sorted(["000001.png", *others, "index.html", "maps.html"])
     assert (maps / "notes.txt").read_bytes() == (maps / "000003-1.png").read_bytes() == b"mine"

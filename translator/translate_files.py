@@ -261,4 +261,5 @@ def _open_pages(folder: Path | None, translator: Translator) -> "TranslationPage
         return None
     from translator.translate_pages import TranslationPages  # matplotlib is slow to load, and only needed here
 
-    return TranslationPages(folder, translator)
+    direction = translator.direction
+    return TranslationPages(folder, translator, languages=(direction.source, direction.target))

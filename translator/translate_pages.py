@@ -14,11 +14,11 @@ NUM_BEST = 5  # translations of each line that the page shows, if the beam finds
 
 
 class TranslationPages:
-    def __init__(self, folder: Path, translator: LineTranslator) -> None:
+    def __init__(self, folder: Path, translator: LineTranslator, *, languages: tuple[str, str] = ("", "")) -> None:
         self.translator = translator
         self.path = folder / "index.html"
         self.maps = AttentionPages(folder)
-        self.page = OfflinePage("Translations")
+        self.page = OfflinePage("Translations", languages=languages)
         options = translator.options
         # More samples or candidates would change the output; a longer list from the beam does not.
         is_beam = not options.sample and options.mbr == 0

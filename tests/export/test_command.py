@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -192,6 +193,7 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
     config = load_file(turned / "config.yaml")
     config.data.reverse_target = True
     save_file(config, turned / "config.yaml")
+    tagged = make_run(tmp_path / "e" / "tagged", num_updates=0, tags=["<2en>", "<2de>"])
     (moved.parent / "valid.en").unlink()
     (tmp_path / "blank.txt").write_text(" \n\n", encoding="utf-8")
     (tmp_path / "one.txt").write_text("A line.\n", encoding="utf-8")
@@ -202,6 +204,8 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
         ([str(relative), *to], "model.positions=relative"),
         ([str(moved), *to], "valid.en.* give other lines with --sample FILE"),
         ([str(turned), *to], "turned: was trained with data.reverse_target=true, and other programs"),
+        ([str(tagged), "--to", "onnx"], r"--to onnx: the run's vocabulary has tags \(<2en>, <2de>\), which only"),
+        ([str(tagged), *to, "--shortlist"], r"--shortlist: not for a run whose vocabulary has tags \(<2en>, <2de>\)"),
         ([str(tmp_path / "nothing"), *to], "no such directory"),
         ([str(run), "--to", "huggingface", "--quantization", "int8"], "--quantization int8: for --to ctranslate2"),
         ([str(run), "--to", "huggingface", "--shortlist"], "--shortlist: for --to ctranslate2"),
@@ -226,6 +230,24 @@ def test_what_cannot_be_exported_is_refused_in_one_line(
     monkeypatch.setattr(extras.importlib, "import_module", missing)
     assert main([str(run), *to, "-o", str(tmp_path / "exported")]) == 2
     assert "pip install 'translator[export]'" in capsys.readouterr().err
+
+
+def test_judges_that_an_export_leaves_out_are_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged = shutil.copytree(run, tmp_path / "judged")
+    judges = [{"run": "../backwards", "weight": 0.5}, {"run": "../other", "weight": 1.0}]
+    (judged / "tuning.json").write_text(json.dumps({"rerank": {"judges": judges, "length": 0.0}}), encoding="utf-8")
+    lines = tmp_path / "lines.txt"
+    lines.write_text(f"{PAIRS[0][0]}\n", encoding="utf-8")
+    options = ["--to", "ctranslate2", "-o", str(tmp_path / "exported"), "--sample", str(lines)]
+    assert main([str(judged), *options]) == 0
+    assert (
+        f"Note: {judged} has judges from `tune --rerank` (../backwards, ../other); an export has none, so translations "
+        "may differ.\n"
+    ) in capsys.readouterr().err
+    assert main([str(run), *options]) == 0
+    assert "has judges" not in capsys.readouterr().err
 
 
 def test_a_given_sample_replaces_the_validation_set(

@@ -1,22 +1,18 @@
 """Requests translated together: the same results as alone, with no request delayed or broken by another."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.recorded_batches import Recorder, collected, run_batcher, until
 from support.servers import RunningServer, running
 from translator import Translator
-from translator.errors import Interrupted, OptionError
-from translator.schema.decode import SearchOptions
+from translator.errors import OptionError
 from translator.serve.batcher import Batcher, QueueFullError
 from translator.serve.jobs import Job, Task
-from translator.serve.metrics import Metrics
-from translator.serve.models import Candidate, Details, Prefix, Result
 from translator.serve.refusals import Refusal
 from translator.serve.torch_model import load_models
 
@@ -27,72 +23,6 @@ TEXTS = [
 OPTIONS: list[dict[str, Any]] = [
     {}, {"beam_size": 1}, {"beam_size": 4, "alpha": 0.5}, {"sample": True, "seed": 7}, {"no_repeat_ngram": 2},
 ]  # fmt: skip
-
-
-class Recorder:
-    """A model that records its input and can be paused."""
-
-    source, target, description, joiner = "en", "de", "recorder", " "
-
-    def __init__(self) -> None:
-        self.options = SearchOptions(batch_tokens=10)
-        self.calls: list[list[str]] = []
-        self.gate = threading.Event()
-        self.interrupted = False
-
-    def check_options(self, options: SearchOptions) -> None: ...
-
-    def count_pieces(self, lines: Sequence[str]) -> list[int]:
-        return [1] * len(lines)
-
-    def split_sentences(self, line: str) -> list[str]:
-        return [line]
-
-    def translate(
-        self,
-        lines: Sequence[str],
-        options: SearchOptions,
-        *,
-        prefixes: Sequence[Prefix] | None = None,
-        split_sentences: bool = False,
-        details: Details | None = None,
-        need_links: bool = False,
-        first_line: int = 0,
-        interrupted: Callable[[], bool] = lambda: False,
-    ) -> list[Result]:
-        self.calls.append(list(lines))
-        while not self.gate.wait(0.005):
-            if interrupted():
-                self.interrupted = True
-                raise Interrupted
-        if "bad" in lines:
-            raise RuntimeError("a secret")
-        return [Result([Candidate(line.upper(), 0.0)]) for line in lines]
-
-
-def run(work: Callable[[Batcher, Recorder], Coroutine[Any, Any, None]], **options: Any) -> None:
-    async def main() -> None:
-        model = Recorder()
-        batcher = Batcher(Metrics(), **({"max_queue": 100, "wait_seconds": 0.0} | options))
-        batcher.start()
-        try:
-            await asyncio.wait_for(work(batcher, model), 60)
-        finally:
-            model.gate.set()
-            batcher.close(10)
-
-    asyncio.run(main())
-
-
-async def collected(job: Job) -> list[str]:
-    return [result.text() async for result in job.results()]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.002)
-
-
 ENGINES = [("torch", False), ("ctranslate2", False), ("ctranslate2", True), ("auto", False)]
 
 
@@ -165,7 +95,7 @@ def test_lines_of_several_requests_share_a_batch_and_a_long_text_does_not_hold_u
         assert model.calls[2] == ["other options"], "it had waited longer than what is left of the long text"
         assert [len(call) for call in model.calls[3:]] == [10, 7]
 
-    run(work)
+    run_batcher(work)
 
 
 def test_a_failing_request_fails_alone() -> None:
@@ -184,7 +114,7 @@ def test_a_failing_request_fails_alone() -> None:
         batcher.submit([last])
         assert await collected(last) == ["AFTER"]
 
-    run(work)
+    run_batcher(work)
 
 
 def test_cancelled_work_leaves_the_queue_and_a_search_for_nobody_is_abandoned() -> None:
@@ -202,7 +132,7 @@ def test_cancelled_work_leaves_the_queue_and_a_search_for_nobody_is_abandoned() 
         assert await collected(wanted) == ["WANTED"]
         assert model.calls == [["running"], ["wanted"]]
 
-    run(work)
+    run_batcher(work)
 
 
 def test_the_queue_is_bounded() -> None:
@@ -218,7 +148,7 @@ def test_the_queue_is_bounded() -> None:
         batcher.cancel(waiting[0])
         batcher.submit([Job(task, ["again"])])
 
-    run(work, max_queue=2)
+    run_batcher(work, max_queue=2)
 
 
 def test_a_streamed_text_is_translated_in_growing_parts() -> None:
@@ -229,7 +159,7 @@ def test_a_streamed_text_is_translated_in_growing_parts() -> None:
         assert await collected(job) == [str(i) for i in range(10)]
         assert [len(call) for call in model.calls] == [1, 2, 4, 3]
 
-    run(work)
+    run_batcher(work)
 
 
 def test_an_empty_job_has_no_results_and_takes_no_slot() -> None:
@@ -239,7 +169,7 @@ def test_an_empty_job_has_no_results_and_takes_no_slot() -> None:
         assert await collected(job) == []
         assert model.calls == []
 
-    run(work)
+    run_batcher(work)
 
 
 def test_refusals_carry_what_the_client_needs() -> None:

@@ -1,123 +1,19 @@
-"""`translate-serve` as a process: what it refuses to start with, and how signals end it."""
+"""`translate-serve`: what it refuses to start with."""
 
-import http.client
 import json
 import re
 import shutil
-import signal
 import socket
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from support.servers import wait_until
 from support.warm_python import Program
 from translator.errors import UserError
 from translator.serve import launch
 from translator.serve.command import main, parser
 from translator.serve.running import address, listen
 from translator.serve.torch_model import TorchModel
-
-# A translation begins by making the file `begun` and ends once there is a file `go`.
-HELD_UP = """
-import sys, time
-from pathlib import Path
-from translator.serve import torch_model
-
-translate = torch_model.TorchModel.translate
-
-def held_up(*arguments, **options):
-    Path("begun").touch()
-    while not Path("go").exists():
-        time.sleep(0.01)
-    return translate(*arguments, **options)
-
-torch_model.TorchModel.translate = held_up
-from translator.serve.command import main
-sys.exit(main())
-"""
-STREAM = {"text": "A man reads. A dog runs.", "source": "en", "target": "de", "stream": True}
-
-
-@contextmanager
-def started(run: Path, folder: Path) -> Iterator[tuple[Program, str]]:
-    """The running server and its address; text is translated once there is a file `go` in the folder."""
-    program = Program(HELD_UP, "--model", str(run), "--port", "0", "--threads", "1", cwd=folder)
-    try:
-        wait_until(lambda: "Listening on" in program.messages() or program.returncode is not None, 120)
-        found = re.search(r"Listening on (http://127\.0\.0\.1:\d+); stop with Ctrl-C\.\n", program.messages())
-        assert found, program.messages()
-        yield program, found[1]
-    finally:
-        program.kill()
-
-
-def post(url: str) -> tuple[int, str]:
-    body = json.dumps({"q": "A man reads.", "source": "en", "target": "de"}).encode()
-    request = urllib.request.Request(f"{url}/translate", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=120) as response:
-        return response.status, json.load(response)["translatedText"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_answers_what_was_accepted(small_run: Path, tmp_path: Path, number: int) -> None:
-    with started(small_run, tmp_path) as (program, url), ThreadPoolExecutor(1) as clients:
-        accepted = clients.submit(post, url)
-        wait_until((tmp_path / "begun").exists)
-        program.send_signal(number)
-        port = int(url.rpartition(":")[2])
-        wait_until(lambda: refuses(port))
-        (tmp_path / "go").touch()
-        assert accepted.result()[0] == 200
-        assert program.wait(60) == 0
-        assert "Traceback" not in program.messages()
-
-
-@pytest.mark.slow
-def test_the_first_signal_lets_a_stream_end(small_run: Path, tmp_path: Path) -> None:
-    with started(small_run, tmp_path) as (program, url):
-        port = int(url.rpartition(":")[2])
-        client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        client.request("POST", "/v1/translate", json.dumps(STREAM), {"Content-Type": "application/json"})
-        answer = client.getresponse()
-        assert answer.readline() == b"event: start\n"  # it has begun
-        wait_until((tmp_path / "begun").exists)
-        program.send_signal(signal.SIGTERM)
-        wait_until(lambda: refuses(port))
-        (tmp_path / "go").touch()
-        rest = answer.read().decode()
-        names = [line.removeprefix("event: ") for line in rest.split("\n") if line.startswith("event: ")]
-        assert names == ["sentence", "sentence", "end"]
-        assert rest.endswith("\n\n")
-        assert program.wait(60) == 0
-        assert "Traceback" not in program.messages()
-
-
-def refuses(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port)).close()
-    except ConnectionRefusedError:
-        return True
-    return False
-
-
-@pytest.mark.slow
-def test_the_second_signal_ends_at_once(small_run: Path, tmp_path: Path) -> None:
-    with started(small_run, tmp_path) as (program, url), ThreadPoolExecutor(1) as clients:
-        lost = clients.submit(post, url)
-        wait_until((tmp_path / "begun").exists)
-        program.send_signal(signal.SIGTERM)
-        wait_until(lambda: refuses(int(url.rpartition(":")[2])))
-        program.send_signal(signal.SIGTERM)
-        assert program.wait(60) == 128 + signal.SIGTERM
-        with pytest.raises((urllib.error.URLError, ConnectionError)):
-            lost.result()
 
 
 def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str], small_run: Path) -> None:

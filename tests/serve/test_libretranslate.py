@@ -1,5 +1,6 @@
 """LibreTranslate's interface, with its own client and by hand."""
 
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -7,6 +8,8 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from support.servers import RunningServer, copier, running
+from translator.evaluation.utilities import pairwise_utility
+from translator.schema.decode import SearchOptions
 from translator.serve.libretranslate import FORMATS
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -168,6 +171,27 @@ def test_settings_say_what_is_allowed(server: RunningServer) -> None:
     assert settings["charLimit"] == 10_000
     assert settings["keyRequired"] is False
     assert settings["language"]["source"] == {"code": "en", "name": "English"}
+
+
+def test_settings_say_how_many_translations_leave_the_best_one_as_it_is() -> None:
+    searches = {
+        "de": SearchOptions(beam_size=4),
+        "fr": SearchOptions(beam_size=1),
+        "es": SearchOptions(beam_size=20),
+        "it": SearchOptions(mbr=3),
+        "sv": SearchOptions(sample=True, num_hypotheses=2),
+    }
+    utility = partial(pairwise_utility, target_language="de")
+    models = [copier("en", target, search=search, make_utility=utility) for target, search in searches.items()]
+    with running(models) as server:
+        published = server.get("/frontend/settings").json["nbest"]
+        assert {one["target"]: one["largest"] for one in published} == {"de": 4, "fr": 1, "es": 11, "it": 3, "sv": 2}
+        assert {one["source"] for one in published} == {"en"}
+        for one in published:
+            body = {"text": "a", "target": one["target"], "source": "en", "nbest": one["largest"]}
+            assert server.post("/v1/translate", body).status == 200
+    with running([copier("en", "de", search=SearchOptions(beam_size=4))], max_alternatives=0) as server:
+        assert server.get("/frontend/settings").json["nbest"] == [{"source": "en", "target": "de", "largest": 1}]
 
 
 def test_the_language_of_one_text_at_a_time_is_detected(server: RunningServer) -> None:

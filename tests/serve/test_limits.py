@@ -137,6 +137,7 @@ def test_unknown_paths_and_methods(server: RunningServer) -> None:
     answer = server.get("/translate")
     assert (answer.status, answer.json) == (405, {"error": "method not allowed for this path; see /spec"})
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "server" not in answer.headers, "which program it is concerns nobody"
     assert set(server.get("/v2/nothing").json) == {"error", "message"}
 
 

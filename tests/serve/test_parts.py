@@ -1,5 +1,6 @@
 """The small parts of the server: lines, HTML, languages, keys, parameters."""
 
+import hmac
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,22 @@ def test_keys_are_read_from_a_file(tmp_path: Path) -> None:
             ApiKeys.load(file)
     with pytest.raises(UserError, match="No such file"):
         ApiKeys.load(tmp_path / "missing")
+
+
+def test_every_key_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+    original = hmac.compare_digest
+
+    def compare_digest(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return original(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", compare_digest)
+    keys = ["correct horse", "battery staple", "open sesame"]
+    for key, is_accepted in (("correct horse", True), ("open sesame", True), ("closed", False), (None, False)):
+        compared.clear()
+        assert ApiKeys(keys).accept(key) == is_accepted
+        assert compared == [(known.encode(), (key or "").encode()) for known in keys]
 
 
 def test_forms_have_texts_for_numbers_and_flags_and_json_does_not() -> None:

@@ -1,6 +1,7 @@
 """Small runs to export: untrained models of any architecture, and one that has memorised a few sentences."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def make_run(
     byte_fallback: bool = True,
     decode: SearchOptions | None = None,
     num_updates: int = NUM_UPDATES,
+    tags: Sequence[str] = (),
 ) -> Path:
     """A finished run whose validation set lies beside it."""
     folder.mkdir(parents=True)
@@ -70,7 +72,8 @@ def make_run(
         trainer=TrainerConfig(),
         decode=decode or SearchOptions(beam_size=3),
     )
-    tokenizer = Tokenizer.train(PAIRS * 3, vocab_size=320, joint=joint, kind=kind, byte_fallback=byte_fallback)
+    options = {"joint": joint, "kind": kind, "byte_fallback": byte_fallback, "tags": tags}
+    tokenizer = Tokenizer.train(PAIRS * 3, vocab_size=320, **options)  # type: ignore[arg-type]
     torch.manual_seed(1)
     module = build_model(settings.model, tokenizer.source_vocab_size, tokenizer.target_vocab_size)
     learn(module, tokenizer, num_updates)

@@ -9,9 +9,11 @@ from typing import Any
 from support.fake_models import ByteTokenizer, CopyModel
 from translator import translate, translate_files
 from translator.api import Translator
+from translator.data.examples import Reading
 from translator.data.normalization import normalize_text
 from translator.decoding.interfaces import Translation
 from translator.decoding.search import SearchOptions
+from translator.runs.directions import Direction
 
 TranslateCommand = Callable[..., tuple[int, bytes, str]]  # exit code, standard output, standard error
 
@@ -32,7 +34,9 @@ class SlowTranslator(Translator):
         tokenizer = ByteTokenizer()
         model = CopyModel(tokenizer.target_vocab_size)
         search = SearchOptions(beam_size=2).changed(**options)
-        return cls(model, tokenizer, "cpu", search, max_pieces=300, normalize=normalize_text)
+        translator = cls(model, tokenizer, "cpu", search, max_pieces=300, normalize=normalize_text)
+        translator.direction = Direction("en", "de", Reading())
+        return translator
 
     def translate_fully(self, lines: Sequence[str], **options: object) -> list[Translation]:  # type: ignore[override]
         time.sleep(float(os.environ.get("TRANSLATE_DELAY", "0")))

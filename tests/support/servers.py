@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import uvicorn
-
 from support.fake_models import ByteTokenizer, CopyModel
 from translator.decoding.line_translator import LineTranslator
 from translator.decoding.search import SearchOptions
@@ -17,7 +15,7 @@ from translator.schema.serve import ServerOptions
 from translator.serve.application import application
 from translator.serve.keys import ApiKeys
 from translator.serve.models import Catalogue, Model
-from translator.serve.running import Server, address, listen
+from translator.serve.running import Server, address, configuration, listen
 from translator.serve.service import Service
 from translator.serve.torch_model import TorchModel
 
@@ -61,12 +59,13 @@ class RunningServer:
         return self.service.metrics.registry.get_sample_value(f"translator_{name}") or 0.0
 
 
-def copier(source: str = "en", target: str = "de", **options: Any) -> TorchModel:
+def copier(
+    source: str = "en", target: str = "de", *, search: SearchOptions | None = None, **options: Any
+) -> TorchModel:
     """A model that writes its source in capitals."""
     tokenizer = ByteTokenizer()
-    translator = LineTranslator(
-        CopyModel(tokenizer.target_vocab_size), tokenizer, options=SearchOptions(beam_size=2), **options
-    )
+    search = search or SearchOptions(beam_size=2)
+    translator = LineTranslator(CopyModel(tokenizer.target_vocab_size), tokenizer, options=search, **options)
     return TorchModel(translator, source, target, "copier")
 
 
@@ -79,8 +78,7 @@ def running(
     )
     listener = listen("127.0.0.1", 0)
     port = int(address(listener).rpartition(":")[2])
-    config = uvicorn.Config(application(service), lifespan="off", log_config=None, log_level="warning", ws="none")
-    server = Server(config)
+    server = Server(configuration(application(service), service))
     thread = threading.Thread(target=server.run, args=([listener],))
     service.batcher.start()
     thread.start()

@@ -23,6 +23,7 @@ from translator.runs.directions import directions_of
 from translator.runs.directory import RunDirectory
 from translator.runs.latest import resolve_run
 from translator.runs.loading import LoadedRun, load_run
+from translator.runs.reranking import tuned_judges
 from translator.runs.translation import normalization
 
 DEFAULT_BEAM = 5
@@ -40,6 +41,7 @@ def run(options: argparse.Namespace) -> None:
     target.supported(loaded.model)
     _check_order(path, loaded)
     _check_tags(options, loaded)
+    _note_judges(path)
     origin = f"--sample {options.sample}" if options.sample else "the run's validation set"
     sample = make_sample(loaded, _sample_pairs(options, loaded), options.sample_size, origin=origin)
     details = {"to": options.to, "run": path.resolve().name, "quantization": options.quantization}
@@ -100,6 +102,14 @@ def _check_tags(options: argparse.Namespace, loaded: LoadedRun) -> None:
         raise UserError(f"--to {options.to}: the run's vocabulary has tags ({tags}), which only ctranslate2 can export")
     if tags and options.shortlist:
         raise UserError(f"--shortlist: not for a run whose vocabulary has tags ({tags})")
+
+
+def _note_judges(path: Path) -> None:
+    """Says that what the run translates with other runs' help the export translates alone."""
+    judges, _ = tuned_judges(path)
+    if judges:
+        names = ", ".join(judge.run for judge in judges)
+        say(f"Note: {path} has judges from `tune --rerank` ({names}); an export has none, so translations may differ.")
 
 
 # ---- the sample ----

@@ -1,5 +1,6 @@
 """The ASGI application: routes, the format of errors, security headers and request metrics."""
 
+import asyncio
 import logging
 import time
 from typing import Any
@@ -55,12 +56,12 @@ class Instruments:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, status, has_begun = time.perf_counter(), 500, False
 
         async def send_safely(message: Message) -> None:
-            nonlocal status
+            nonlocal status, has_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, has_begun = message["status"], True
                 message = {**message, "headers": [*message.get("headers", []), *SAFETY]}
             await send(message)
 
@@ -69,6 +70,10 @@ class Instruments:
         except Exception as error:  # `_failed` has already answered it
             logger.error("a request failed: %s", describe(error))
             self.metrics.errors.labels(type(error).__name__).inc()
+        except asyncio.CancelledError:  # the server ends and waits no longer; raised on, it would be logged as a fault
+            if not has_begun:
+                answer = await _refused(Request(scope), Refusal(503, "the server is shutting down"))
+                await answer(scope, receive, send_safely)
         finally:
             route = scope["path"] if scope["path"] in self.paths else OTHER
             self.metrics.answered(route, status, time.perf_counter() - started)

@@ -2,7 +2,8 @@
 
 The request that has waited longest determines the task; lines of all waiting requests with the same task join it in
 turn, until the batch has as many pieces as the model takes at once. A request with lines left goes to the end of the
-queue, so that a long text does not keep short ones waiting.
+queue, so that a long text does not keep short ones waiting. Lines with details are looked at one by one, so each of
+them is a turn of its own.
 """
 
 import logging
@@ -120,7 +121,10 @@ class Batcher:
             return batch
 
     def _is_full(self) -> bool:
+        """Whether waiting for more requests would not fill the next batch any better."""
         first = self._waiting[0]
+        if not first.task.can_share:
+            return True
         joined = [job for job in self._waiting if job.can_join(first)]
         return sum(sum(job.sizes[job.num_taken :]) for job in joined) >= first.task.options.batch_tokens
 
@@ -144,7 +148,7 @@ class Batcher:
         chosen = [share for share in shares if share.numbers]
         served = [share.job for share in chosen]
         for job in served:
-            job.largest_share *= 2
+            job.end_turn()
         others = [job for job in self._waiting if job not in served]
         self._waiting = others + [job for job in served if job.num_left]
         return chosen

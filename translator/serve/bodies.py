@@ -79,12 +79,13 @@ class Parameters:
         return value
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
-        """One of the choices, of which the first is the default."""
+        """One of the choices, of which the first is the default; an empty one can only be left out."""
         value = self.values.get(name)
         if value in (None, ""):
             return choices[0]
         if value not in choices:
-            raise Refusal(400, f"{name}: must be {' or '.join(choices)}")
+            named = " or ".join(filter(None, choices))
+            raise Refusal(400, f"{name}: must be {named}" + (", or left out" if "" in choices else ""))
         return str(value)
 
     def group(self, name: str) -> dict[str, Any]:

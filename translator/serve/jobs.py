@@ -20,6 +20,14 @@ class Task:
     details: Details | None = None
     need_links: bool = False
 
+    @property
+    def can_share(self) -> bool:
+        """Whether lines of several jobs can be translated together.
+
+        Samples depend on the number of a line, and details are found line by line, so together they only take longer.
+        """
+        return not self.options.sample and self.details is None
+
 
 class Job:
     """Lines of one request with one task. Created, awaited and cancelled in the event loop; filled by the worker."""
@@ -33,7 +41,8 @@ class Job:
         self.sizes = task.model.count_pieces(self.lines)
         self.arrived = time.monotonic()
         self.num_taken = 0  # lines that have been given to the worker
-        self.largest_share = 1 if is_streamed else len(self.lines)  # lines taken at once; for a stream it grows
+        # Lines taken at once. For a stream it grows; lines with details take as long together as one after another.
+        self.largest_share = 1 if is_streamed or task.details is not None else len(self.lines)
         self.cancelled = False
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[list[Result] | Exception] = asyncio.Queue()
@@ -43,8 +52,13 @@ class Job:
         return len(self.lines) - self.num_taken
 
     def can_join(self, other: "Job") -> bool:
-        """Whether lines of both can be translated together. Samples depend on the number of a line, so they cannot."""
-        return self is other or (self.task == other.task and not self.task.options.sample)
+        """Whether lines of both can be translated together."""
+        return self is other or (self.task == other.task and self.task.can_share)
+
+    def end_turn(self) -> None:
+        """The first lines of a stream come soon, and the later ones in larger batches."""
+        if self.task.details is None:
+            self.largest_share *= 2
 
     def deliver(self, event: list[Result] | Exception) -> None:
         """Passes the results of the next lines to the event loop, from any thread."""

@@ -77,6 +77,10 @@ class LibreTranslate:
                 },
                 "suggestions": False,
                 "supportedFilesFormat": [],
+                "nbest": [
+                    {"source": model.source, "target": model.target, "largest": self.service.largest_nbest(model)}
+                    for model in self.service.catalogue.models
+                ],
             }
         )
 

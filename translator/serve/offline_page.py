@@ -12,10 +12,13 @@ LARGEST = 12_000_000  # characters of data; browsers take noticeably long to ope
 
 
 class OfflinePage:
-    """Collects translations, as `inspect_line` gives them, until the page is full."""
+    """Collects translations, as `inspect_line` gives them, until the page is full.
 
-    def __init__(self, title: str, largest: int = LARGEST) -> None:
-        self.title, self.largest = title, largest
+    `languages` are those of the sources and of their translations, for screen readers and hyphenation.
+    """
+
+    def __init__(self, title: str, largest: int = LARGEST, *, languages: tuple[str, str] = ("", "")) -> None:
+        self.title, self.largest, self.languages = title, largest, languages
         self.translations: list[dict[str, Any]] = []
         self.num_left_out = 0
         self._size = 0
@@ -26,7 +29,7 @@ class OfflinePage:
 
     def add(self, number: int, translation: dict[str, Any]) -> None:
         """Adds line `number`, counted from 1, unless the page is full; no further line is added then."""
-        packed = packed_translation(translation) | {"line": number}
+        packed = packed_translation(translation) | {"line": number, "languages": self.languages}
         size = len(json_text(packed))
         if self.is_full or self._size + size > self.largest:
             self.leave_out()

@@ -65,9 +65,8 @@ def address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(app: ASGIApp, service: Service, listener: socket.socket) -> None:
-    """Serves until a signal arrives."""
-    config = uvicorn.Config(
+def configuration(app: ASGIApp, service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         lifespan="off",
         access_log=False,  # addresses and paths are not logged; the metrics have the counts
@@ -77,8 +76,12 @@ def serve(app: ASGIApp, service: Service, listener: socket.socket) -> None:
         ws="none",
         timeout_graceful_shutdown=max(1, round(service.options.drain)),
     )
+
+
+def serve(app: ASGIApp, service: Service, listener: socket.socket) -> None:
+    """Serves until a signal arrives."""
     service.batcher.start()
     try:
-        Server(config).run([listener])
+        Server(configuration(app, service)).run([listener])
     finally:
         service.batcher.close(LAST_STEP)

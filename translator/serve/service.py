@@ -96,6 +96,12 @@ class Service:
         detected = self.detector.rank(text, self.catalogue.sources_of(target, target_name))[0]
         return self.catalogue.find(detected.language, target), detected
 
+    def largest_nbest(self, model: Model) -> int:
+        """The most translations of a line that can be asked for without another search, whose best one may differ."""
+        options = model.options
+        fitting = options.mbr or (options.num_hypotheses if options.sample else options.beam_size)
+        return min(fitting, 1 + self.options.max_alternatives)
+
     # ------------------------------------------------------------------------------------------------- in the queue
 
     async def translate(

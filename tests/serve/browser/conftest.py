@@ -44,7 +44,7 @@ def site(run: Path) -> Iterator[RunningServer]:
     copies = LineTranslator(
         CopyModel(tokenizer.target_vocab_size),
         tokenizer,
-        options=SearchOptions(beam_size=2),
+        options=SearchOptions(beam_size=5),
         split_words=alignment_tokens,
     )
     with running([TorchModel(copies, "en", "de"), TorchModel(Translator.load(run, "cpu"), "en", "he")]) as started:

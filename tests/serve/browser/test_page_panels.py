@@ -7,10 +7,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from support.page_visits import NEEDS_BROWSER, Visit
-from support.servers import RunningServer
+from support.page_visits import FAILED, LINE, NEEDS_BROWSER, Visit
+from support.servers import RunningServer, copier, running
 from translator import Translator
+from translator.decoding.search import SearchOptions
 from translator.inspection.inspect import inspect_line
+from translator.languages import alignment_tokens
 
 pytestmark = NEEDS_BROWSER
 
@@ -32,6 +34,44 @@ def test_other_translations_have_their_differences_marked(visit: Visit, site: Ru
     assert visit.page.locator(".alternative").nth(rank).get_attribute("aria-pressed") == "true"
     assert "".join(visit.units("target")) == other.replace(" ", "")
     assert f"rank={rank}" in visit.page.url
+
+
+@pytest.mark.parametrize(("beam_size", "expected"), [(1, 1), (2, 2), (8, 3)])
+def test_no_more_translations_are_asked_for_than_the_search_and_the_server_give(
+    browser: Any, beam_size: int, expected: int
+) -> None:
+    model = copier(search=SearchOptions(beam_size=beam_size), split_words=alignment_tokens)
+    with running([model], max_alternatives=2) as server:
+        visit = Visit(browser, f"{server.url}/#text={LINE}&rank=4&open=alternatives,heads")
+        visit.page.wait_for_selector("#heads .facts", timeout=60_000)
+        visit.page.wait_for_selector(".loading", state="detached", timeout=60_000)
+        assert visit.page.locator(".alternative").count() == (expected if expected > 1 else 0)
+        assert visit.page.is_visible("#alternatives") == (expected > 1)
+        visit.expect(LINE.upper())
+        asked = {question.get("nbest", 1) for question in visit.questions}
+        assert max(asked) == expected
+        assert not visit.page.is_visible("#message")
+        visit.context.close()
+        assert visit.complaints == []
+
+
+def test_a_panel_that_cannot_be_filled_says_why(browser: Any, site: RunningServer) -> None:
+    visit = Visit(browser, f"{site.url}/")
+    visit.translate()
+    refuse = {"status": 400, "json": {"error": "nbest: must be a whole number from 1 to 3"}}
+    visit.page.route("**/v1/translate", lambda route: route.fulfill(**refuse), times=1)
+    visit.open("alternatives", ".facts")
+    reason = "This cannot be translated: nbest: must be a whole number from 1 to 3."
+    visit.expect_text("#message", reason)
+    visit.expect_text("#alternatives", reason)
+    visit.expect(LINE)  # it is no longer grey
+    visit.page.check("input[value=pieces]")  # draws everything again
+    visit.expect_text("#alternatives .plot", reason)
+    visit.page.click("#alternatives summary")
+    visit.open("alternatives", ".alternative")  # it asks again
+    assert not visit.page.is_visible("#message")
+    visit.context.close()
+    assert all(FAILED in complaint for complaint in visit.complaints)
 
 
 def test_heads_are_enlarged_by_a_click(visit: Visit) -> None:

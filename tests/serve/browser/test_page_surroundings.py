@@ -130,11 +130,17 @@ def test_a_phone_needs_no_sideways_scrolling_and_words_have_contrast(
     visit.page.wait_for_selector("#beam svg.tree", timeout=60_000)
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 375
     assert visit.page.get_attribute("#weave", "class") == "columns"
-    ratios = visit.page.evaluate(
-        CONTRAST, [".unit", "#hint", "#forced", ".choice", ".alternative .facts", "ins", "del"]
-    )
-    assert min(ratios.values()) >= 4.5, ratios
+    visit.page.wait_for_selector(".alternative:nth-child(2)", timeout=60_000)
     visit.page.locator(".target .unit").first.click()
+    visit.page.wait_for_selector("#choices .share")
+    visit.page.locator("#choices .choice").first.hover()  # away from the words
+    visit.page.locator(".target .unit").nth(1).dispatch_event("pointerenter")  # it may be behind the choices
+    assert visit.page.inner_text("#seen")
+    for text in (".unit", "#hint", "#seen", ".choice", ".share", ".alternative .facts"):
+        ratios = visit.page.evaluate(CONTRAST, [text])
+        assert min(ratios.values()) >= 4.5, ratios  # there is at least one of each
+    ratios = visit.page.evaluate(CONTRAST, ["#forced", "ins", "del"])
+    assert min(ratios.values()) >= 4.5, ratios
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= 375
     box = visit.page.locator("#choices").bounding_box()
     assert box["x"] >= 0

@@ -31,6 +31,21 @@ def test_typing_translates_and_late_answers_are_dropped(visit: Visit) -> None:
     assert not visit.page.is_visible("#result")
 
 
+def test_what_is_typed_before_the_server_has_answered_is_translated(browser: Any, site: RunningServer) -> None:
+    visit = Visit(browser, "about:blank")
+    visit.base = site.url
+    held: list[Any] = []
+    visit.page.route("**/frontend/settings", lambda route: held.append(route))
+    with visit.page.expect_request("**/frontend/settings"):
+        visit.page.goto(f"{site.url}/")
+    visit.type(LINE)
+    held[0].continue_()
+    visit.expect(LINE)
+    assert visit.page.input_value("#text") == LINE
+    visit.context.close()
+    assert visit.complaints == []
+
+
 def test_only_new_lines_are_asked_for(visit: Visit) -> None:
     visit.type("one\n\ntwo")
     visit.expect("onetwo")

@@ -3,11 +3,11 @@
 const Alternatives = (() => {
   const { make, format } = Charts;
 
-  function draw(plot, segment, rank, onChoose) {
+  function draw(plot, segment, rank, language, onChoose) {
     const best = segment.hypotheses[0].target_words.map((word) => word[2]);
     plot.replaceChildren();
     segment.hypotheses.forEach((hypothesis, n) => {
-      const text = make("span", { dir: "auto" }, ...(n === 0 ? [hypothesis.text] : marked(hypothesis, best)));
+      const text = make("span", { dir: "auto", lang: language }, ...(n === 0 ? [hypothesis.text] : marked(hypothesis, best)));
       const facts = `log-probability ${format(hypothesis.score, { digits: 2 })}, normalised ${format(hypothesis.normalized_score, { digits: 3 })}`;
       const button = make("button", { type: "button", class: "alternative", "aria-pressed": String(n === rank) }, text, make("span", { class: "facts" }, facts));
       button.addEventListener("click", () => onChoose(n));

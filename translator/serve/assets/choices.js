@@ -7,7 +7,7 @@ const Choices = (() => {
 
   // `onTake(prefix)` receives the new start of the translation; without it the list is only shown. A model that is
   // reversed writes the last piece first.
-  function open(hypothesis, unit, button, { isWord, isReversed, onTake }) {
+  function open(hypothesis, unit, button, { isWord, isReversed, language, onTake }) {
     close();
     opener = button;
     const pieces = hypothesis.pieces.map((one) => one.piece);
@@ -17,6 +17,7 @@ const Choices = (() => {
     box.replaceChildren(make("h3", {}, name, closer));
     for (let place = unit.first; place < unit.after; place++) box.append(...group(hypothesis, pieces, unit, place, { isWord, isReversed, onTake }));
     if (onTake && !unit.end) box.append(form(before(hypothesis, pieces, unit, isWord), onTake));
+    box.querySelectorAll("bdi").forEach((text) => { text.lang = language; });
     button.setAttribute("aria-expanded", "true");
     box.hidden = false;
     position(button);

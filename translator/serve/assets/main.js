@@ -11,19 +11,29 @@
   let lines = []; // translations, one for each line
   let sentences = []; // {line, place, segment}: everything that the model translated at once
   let key = "";
+  let failure = ""; // of the latest request
   let due = 0;
   let grid = 0; // the heads that are enlarged
 
   // ---- from state to translations ----
   const texts = () => state.text.split(/\r\n|\r|\n/);
 
+  // Of the source and of the translation. A file has them, but not the name of the pair, and they are not in its address.
+  const languages = () => (isOnline ? state.pair.split(">") : lines[0]?.languages ?? []);
+
+  // Without a server a panel shows what the file has; a search for one translation has no others.
+  const hasPanel = (name) => (isOnline ? name !== "alternatives" || Service.numBest(state.pair) > 1 : hasData(name));
+
   // What the panels show of the chosen translation. Another one than the best is known only together with the others.
   const needOf = (name) => (name === "heads" && state.rank ? `heads ${state.rank}` : name);
-  const needs = () => [...new Set([...state.open, ...(state.rank ? ["alternatives"] : [])])].map(needOf).sort();
+  const needs = () => [...new Set([...state.open.filter(hasPanel), ...(state.rank ? ["alternatives"] : [])])].map(needOf).sort();
 
   async function refresh() {
     clearTimeout(due);
     if (!isOnline) return render();
+    find("text").lang = languages()[0] ?? "";
+    failure = "";
+    state.rank = Math.min(state.rank, Service.numBest(state.pair) - 1);
     const own = texts();
     const asked = { pair: state.pair, key, prefixes: own.map((_, n) => state.prefixes[n] ?? []) };
     find("translation").classList.add("waiting");
@@ -39,12 +49,20 @@
       find("translation").classList.remove("waiting");
     } catch (error) {
       if (error.name === "AbortError") return undefined; // a newer request is on its way
-      say(error.message);
+      fail(error.message);
       if (error.needsKey) find("key-control").hidden = false;
       if (error.retry) due = setTimeout(refresh, 1000 * error.retry);
       if (!(error instanceof Service.Problem)) throw error;
     }
     return undefined;
+  }
+
+  // What is already there stays, and panels that wait for their data no longer do.
+  function fail(text) {
+    failure = text;
+    say(text);
+    find("translation").classList.remove("waiting");
+    document.querySelectorAll(".loading").forEach((note) => { note.textContent = text; });
   }
 
   function say(text) {
@@ -57,10 +75,10 @@
     sentences = lines.flatMap((line, n) => line.segments.map((segment, place) => ({ line: n, place, segment })));
     state.sentence = Math.min(state.sentence, Math.max(0, sentences.length - 1));
     if (isOnline) {
-      find("translation").replaceChildren(...lines.map((line) => make("p", { dir: "auto", lang: state.pair.split(">")[1] ?? "" }, line.text)));
+      find("translation").replaceChildren(...lines.map((line) => make("p", { dir: "auto", lang: languages()[1] ?? "" }, line.text)));
     }
     find("result").hidden = !sentences.length;
-    PANELS.forEach((name) => { find(name).hidden = !sentences.length || (!isOnline && !hasData(name)); });
+    PANELS.forEach((name) => { find(name).hidden = !sentences.length || !hasPanel(name); });
     State.write();
     if (!sentences.length) return Choices.close();
     fillMenu();
@@ -68,7 +86,7 @@
     const rank = Math.min(state.rank, segment.hypotheses.length - 1); // the others may still be loading
     drawForced(line, place);
     drawWeave(segment, segment.hypotheses[rank]);
-    PANELS.forEach((name) => drawPanel(name, sentences[state.sentence], rank));
+    PANELS.filter(hasPanel).forEach((name) => drawPanel(name, sentences[state.sentence], rank));
     return undefined;
   }
 
@@ -82,13 +100,15 @@
     menu.value = String(state.sentence);
   }
 
+  const inTarget = (text) => make("bdi", { lang: languages()[1] ?? "" }, text);
+
   // The chosen start of the translation, and a button to remove it.
   function drawForced(line, place) {
     const prefix = state.prefixes[line]?.[place] ?? "";
     find("forced").hidden = !prefix;
     const button = make("button", { type: "button", id: "release" }, "remove");
     button.addEventListener("click", () => force(line, place, ""));
-    find("forced").replaceChildren("begins with ", make("bdi", {}, prefix), " ", button);
+    find("forced").replaceChildren("begins with ", inTarget(prefix), " ", button);
   }
 
   function drawWeave(segment, hypothesis) {
@@ -98,14 +118,15 @@
     // A model that writes the end first cannot go on from a chosen beginning.
     const canChange = isOnline && !segment.reverse_target;
     const take = canChange ? (prefix) => force(line, place, prefix) : null;
+    find("sentence").lang = languages()[0] ?? "";
     find("hint").textContent = `Point at a word to see what the model looked at. Click a word of the translation to ${canChange
       ? "choose another one; the rest is then translated again."
       : "see what else the model considered."}`;
     Weave.draw(segment, hypothesis, {
       unit,
       canChange,
-      languages: state.pair.split(">"),
-      onChoose: (chosen, button) => Choices.open(hypothesis, chosen, button, { isWord: unit === "words", isReversed: segment.reverse_target, onTake: take }),
+      languages: languages(),
+      onChoose: (chosen, button) => Choices.open(hypothesis, chosen, button, { isWord: unit === "words", isReversed: segment.reverse_target, language: languages()[1] ?? "", onTake: take }),
     });
   }
 
@@ -132,8 +153,8 @@
     if (!panel.open) return;
     const isLoading = isOnline && !lines[line].wanted.includes(needOf(name));
     plot.style.minHeight = isLoading ? `${plot.offsetHeight}px` : ""; // so that the page does not jump
-    if (isLoading) plot.replaceChildren(make("p", { class: "facts" }, "…"));
-    else if (name === "alternatives") Alternatives.draw(plot, segment, rank, chooseRank);
+    if (isLoading) plot.replaceChildren(make("p", { class: "facts loading" }, failure || "…"));
+    else if (name === "alternatives") Alternatives.draw(plot, segment, rank, languages()[1] ?? "", chooseRank);
     else if (name === "beam") Beam.draw(plot, segment.beam, segment.reverse_target);
     else drawHeads(plot, segment, rank);
   }
@@ -146,7 +167,7 @@
     if (segment.hypotheses.length > 1) {
       const note = own === rank ? ": " : ", since this file does not have those of the chosen one: ";
       const name = own ? `translation ${own + 1}` : "the best translation";
-      plot.append(make("p", { class: "facts", id: "heads-of" }, `Of ${name}${note}`, make("bdi", {}, hypothesis.text)));
+      plot.append(make("p", { class: "facts", id: "heads-of" }, `Of ${name}${note}`, inTarget(hypothesis.text)));
     }
     const drawing = make("div");
     plot.append(drawing);
@@ -226,6 +247,7 @@
       find("pair-control").hidden = settings.pairs.length < 2;
       find("key-control").hidden = !settings.needsKey;
       state.pair ||= settings.pair;
+      state.text ||= find("text").value; // typed before the settings arrived
     } catch (error) {
       say(error.message);
       setTimeout(start, 1000 * (error.retry || 10));

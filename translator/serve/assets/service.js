@@ -1,10 +1,11 @@
 "use strict";
 // Asks the server for translations, only of lines it has not asked for yet; answers that come too late are dropped.
 const Service = (() => {
-  const NUM_BEST = 5;
+  const MOST_BEST = 5; // translations in the n-best list, unless the search finds fewer or the server allows fewer
   const NUM_RUNNERS_UP = 5;
   const MOST_KEPT = 300; // lines whose answers are remembered
   const kept = new Map();
+  const largestBest = new Map(); // for each pair, what the server says: more would be another search
   const withoutDetails = new Set(); // pairs of languages whose model, an exported one, has none to show
   let running = null;
 
@@ -36,6 +37,8 @@ const Service = (() => {
     throw new Problem(`The server failed: ${reason}.`);
   }
 
+  const numBest = (pair) => Math.min(MOST_BEST, largestBest.get(pair) ?? 1);
+
   // "heads" are those of the best translation, "heads 1" those of the second.
   function headsOf(wanted) {
     const [name, rank] = wanted.find((one) => one.startsWith("heads"))?.split(" ") ?? [];
@@ -48,7 +51,7 @@ const Service = (() => {
       text, source, target,
       details: { runners_up: NUM_RUNNERS_UP, beam: wanted.includes("beam"), ...headsOf(wanted) },
       ...(prefixes.some(Boolean) ? { prefix: prefixes } : {}),
-      ...(wanted.includes("alternatives") ? { nbest: NUM_BEST } : {}),
+      ...(wanted.includes("alternatives") ? { nbest: numBest(pair) } : {}),
     };
     const headers = { "Content-Type": "application/json", ...(key ? { Authorization: `Bearer ${key}` } : {}) };
     return getJson("v1/translate", { method: "POST", headers, body: JSON.stringify(body), signal });
@@ -111,11 +114,12 @@ const Service = (() => {
     const [languages, own] = await Promise.all([getJson("languages"), getJson("frontend/settings")]);
     const names = Object.fromEntries(languages.map((one) => [one.code, one.name]));
     const pairs = languages.flatMap((one) => one.targets.map((target) => [`${one.code}>${target}`, `${one.name} → ${names[target] ?? target}`]));
+    own.nbest.forEach(({ source, target, largest }) => largestBest.set(`${source}>${target}`, largest));
     const first = own.language ? `${own.language.source.code}>${own.language.target.code}` : "";
     return { pairs, needsKey: Boolean(own.keyRequired), pair: pairs.some(([value]) => value === first) ? first : pairs[0]?.[0] };
   }
 
   const note = (pair) => (withoutDetails.has(pair) ? "This is an exported model, which translates but has no details to show." : "");
 
-  return { translate, settings, note, Problem };
+  return { translate, settings, numBest, note, Problem };
 })();

@@ -14,7 +14,7 @@ const Weave = (() => {
     const sides = ["source", "target"].map((side) => ({ side, units: Texts.units(segment, hypothesis, unit, side), buttons: [] }));
     const drawing = shape("svg", { "aria-hidden": "true" });
     root.replaceChildren(drawing);
-    current = { drawing, weights, sides, ribbons: [] };
+    current = { drawing, weights, sides, ribbons: [], languages: options.languages };
     sides.forEach((own) => root.append(rowOf(own, segment.num_forced, options)));
     seen.textContent = "";
     layOut();
@@ -88,7 +88,7 @@ const Weave = (() => {
 
   // Highlights what a word looked at or, for a word of the source, the words that looked at it.
   function light(side, n) {
-    const { weights, sides, ribbons } = current;
+    const { weights, sides, ribbons, languages } = current;
     if (!weights) return;
     const [source, target] = sides;
     const isSource = side === "source";
@@ -104,11 +104,12 @@ const Weave = (() => {
       path.classList.toggle("faded", !isOwn);
     });
     const best = shares.map((share, i) => [share, others.units[i].text]).filter(([share]) => share >= 0.05).sort((a, b) => b[0] - a[0]).slice(0, 4);
-    const list = best.flatMap(([share, text], i) => [i ? ", " : "", make("bdi", {}, text), ` ${Texts.percent(share)}`]);
+    const word = (text, isOfSource) => make("bdi", { lang: languages[isOfSource ? 0 : 1] ?? "" }, text);
+    const list = best.flatMap(([share, text], i) => [i ? ", " : "", word(text, !isSource), ` ${Texts.percent(share)}`]);
     const unit = own.units[n];
     const probability = isSource ? [] : [` (probability ${Texts.percent(unit.probability)})`];
     const verb = isSource ? " was looked at by " : " looked at ";
-    seen.replaceChildren(make("bdi", {}, unit.text), ...probability, ...(list.length ? [verb, ...list] : [isSource ? " was hardly looked at" : " did not look at any word in particular"]));
+    seen.replaceChildren(word(unit.text, isSource), ...probability, ...(list.length ? [verb, ...list] : [isSource ? " was hardly looked at" : " did not look at any word in particular"]));
   }
 
   function rest() {
