@@ -12,6 +12,8 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
+import torch
+
 from translator.config import Config
 from translator.data.tokenizer import Tokenizer
 from translator.decoding.line_translator import LineTranslator
@@ -83,6 +85,7 @@ class Translator(LineTranslator):
                 )
         models = [run.model for run in runs]
         tokenizer = runs[0].tokenizer
+        tokenizer.num_threads = torch.get_num_threads()
         direction = choose_direction(runs[0].config, tokenizer, to, folders[0])
         for folder, run in zip(folders[1:], runs[1:], strict=True):
             choose_direction(run.config, tokenizer, direction.target, folder)  # refuses runs for other languages

@@ -21,7 +21,7 @@ from support.corpora import ANIMAL_PAIRS as PAIRS
 from support.corpora import KINDS, animal_tokenizer, made_up_tokenizer, sample_target
 from support.processes import environment
 from translator.data import tokenizer as tokenizer_module
-from translator.data.tokenizer import Tokenizer, TokenizerOptions, train_or_load_tokenizer
+from translator.data.tokenizer import MANY_TEXTS, WORD_START, Tokenizer, TokenizerOptions, train_or_load_tokenizer
 from translator.errors import UserError
 from translator.ids import BOS, EOS, NUM_SPECIAL, PAD, UNK
 from translator.schema.data import TokenizerConfig
@@ -390,3 +390,12 @@ def test_long_words_are_sampled_by_unigram_too() -> None:
     rows = sample_target(made_up_tokenizer(), [word] * 20, 0.1, [str(i) for i in range(20)])
     assert len(set(map(tuple, rows))) > 10
     assert set(made_up_tokenizer().decode_target(rows)) == {word}
+
+
+def test_threads_split_texts_as_one_does() -> None:
+    tokenizer = made_up_tokenizer()
+    texts = [f"{source} {WORD_START}{number}" for number, (source, _) in enumerate(PAIRS * 100)]
+    alone = tokenizer.encode_source(texts), tokenizer.encode_target(texts)
+    tokenizer.num_threads = 3
+    assert (tokenizer.encode_source(texts), tokenizer.encode_target(texts)) == alone
+    assert len(texts) > MANY_TEXTS

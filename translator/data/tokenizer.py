@@ -37,6 +37,7 @@ SAMPLERS = {"bpe": BpeDropout, "unigram": UnigramSampling}
 NUM_TRAINING_THREADS = 4
 MAX_TRAINING_PAIRS = 2_000_000
 MAX_SENTENCE_BYTES = 1_000_000  # SentencePiece skips longer ones; its default of 4,192 is too low for paragraphs
+MANY_TEXTS = 64  # for fewer it does not pay to start threads
 # Unicode noncharacters, one of which replaces each "▁" in the text while SentencePiece encodes it.
 NONCHARACTERS = [chr(code) for code in range(0xFDD0, 0xFDF0)]
 
@@ -59,6 +60,7 @@ class Tokenizer:
         assert len(models) in (1, 2)
         self.kind = kind
         self.joint = len(models) == 1
+        self.num_threads = 1  # that split many texts; what they are split into does not depend on it
         self._models = [bytes(model) for model in models]
         self._processors = [sentencepiece.SentencePieceProcessor(model_proto=model) for model in self._models]
         self._source, self._target = self._processors[0], self._processors[-1]
@@ -163,11 +165,11 @@ class Tokenizer:
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of the pieces, then EOS."""
-        return [[*row, EOS] for row in _encode(self._source, texts)]
+        return [[*row, EOS] for row in _encode(self._source, texts, self.num_threads)]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of the pieces alone: batches add BOS and EOS."""
-        return _encode(self._target, texts)
+        return _encode(self._target, texts, self.num_threads)
 
     def resample_source(self, rows: Sequence[Sequence[int]], sampling: float, seeds: Sequence[str]) -> list[list[int]]:
         """Resegments the texts: BPE-dropout with probability `sampling`, or unigram sampling with `sampling` as the
@@ -283,8 +285,8 @@ def _run_trainer(texts: list[str], options: TokenizerOptions, num_threads: int) 
     return writer.getvalue()
 
 
-def _encode(processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str]) -> list[list[int]]:
-    rows = processor.encode(list(texts), num_threads=1)
+def _encode(processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str], num_threads: int) -> list[list[int]]:
+    rows = processor.encode(list(texts), num_threads=num_threads if len(texts) >= MANY_TEXTS else 1)
     for number, text in enumerate(texts):
         if WORD_START in text:
             rows[number] = _encode_mark(processor, text)

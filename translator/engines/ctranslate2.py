@@ -222,7 +222,7 @@ class CTranslate2Engine:
 
     def _pieces_of(self, sources: Sequence[Source]) -> list[list[str]]:
         """Without EOS, which CTranslate2 adds."""
-        return [[self.source_pieces[piece] for piece in source[:-1]] for source in sources]
+        return [list(map(self.source_pieces.__getitem__, source[:-1])) for source in sources]
 
     def _is_allowed(self, result: Result) -> bool:
         """Whether it has none of the pieces that are never written."""
@@ -239,7 +239,7 @@ class CTranslate2Engine:
         return [hypothesis(self._ids(pieces), *scores) for pieces, *scores in found[: options.num_hypotheses]]
 
     def _ids(self, pieces: Sequence[str]) -> list[int]:
-        return [self.target_ids[piece] for piece in pieces]
+        return list(map(self.target_ids.__getitem__, pieces))
 
     def _within_limits(self, chosen: Sequence[AtLimit], options: SearchOptions) -> list[Found]:
         """Searches again within limits that all have in common; every hypothesis is then scored as a whole."""
