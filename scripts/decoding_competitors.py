@@ -86,10 +86,8 @@ def our_decoder(
     from translator.schema.decode import SearchOptions, Stop
 
     torch.set_num_threads(num_threads)
-    if engine_type:
-        gc.freeze()  # like Translator.keep_memory
-    else:
-        keep_memory()
+    keep_memory(threads_share=engine_type is None)  # like Translator.keep_memory
+    gc.freeze()
     run = load_run(model, torch.device("cpu"))
     translator = LineTranslator(
         run.model,
